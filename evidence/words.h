@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "evidence/row_format.h"
 
-#include "strategies/graph/capture.h"
+#include "strategies/graph/part.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 

@@ -2,19 +2,9 @@
 // layer and those below it, third-party libraries stay behind their adapters, only the commands
 // talk to the terminal, and no file grows beyond one idea. Adding a layer means editing kLayers in
 // review.
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -239,7 +229,7 @@ TEST(Layering, EveryFileKeepsTheRules) {
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       EXPECT_THAT(faults_in(fs::relative(entry.path(), root).generic_string(), text.str()),
-                  testing::IsEmpty());
+                  IsEmpty());
       ++files;
     }
   }
@@ -284,7 +274,7 @@ TEST(LayeringChecker, CatchesEachKindOfBreach) {
   };
   for (const Breach& breach : breaches)
     EXPECT_THAT(faults_in(breach.file, breach.text),
-                testing::ElementsAre(testing::HasSubstr(std::string(breach.message))))
+                ElementsAre(HasSubstr(std::string(breach.message))))
         << breach.file << ": " << breach.text;
 }
 
@@ -302,7 +292,7 @@ TEST(LayeringChecker, AllowsWhatTheRulesAllow) {
       {"topology/x.cc", std::string(kMostLines, '\n'), {}},
   };
   for (const Breach& file : allowed)
-    EXPECT_THAT(faults_in(file.file, file.text), testing::IsEmpty()) << file.file;
+    EXPECT_THAT(faults_in(file.file, file.text), IsEmpty()) << file.file;
 }
 
 }  // namespace

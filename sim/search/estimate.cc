@@ -363,12 +363,12 @@ class Estimator::Tables {
         .emplace(std::move(key), std::make_unique<RecomputedBlocks>(std::move(recomputed)))
         .first->second.get();
   }
-  static std::vector<std::vector<foreshard::Part>> parts_in(
+  static std::vector<std::vector<foreshard::LayerPart>> parts_in(
       const std::vector<Recomputation>& choices) {
-    std::vector<std::vector<foreshard::Part>> parts;
+    std::vector<std::vector<foreshard::LayerPart>> parts;
     parts.reserve(choices.size());
     for (const Recomputation& choice : choices)
-      parts.push_back(choice.how == Recompute::kFull ? std::vector<foreshard::Part>{}
+      parts.push_back(choice.how == Recompute::kFull ? std::vector<foreshard::LayerPart>{}
                                                      : choice.parts);
     return parts;
   }
@@ -504,7 +504,7 @@ class Estimator::Tables {
   StrategyKeys keys_{forms_};
   RankDevices places_;
   CostCache times_;
-  Numbering<std::vector<std::vector<foreshard::Part>>> choices_;
+  Numbering<std::vector<std::vector<foreshard::LayerPart>>> choices_;
   ByKey<std::unique_ptr<SplitBlocks>> splits_;
   ByKey<std::unique_ptr<RecomputedBlocks>> recomputed_;
   ByKey<StepWork> kernels_;  // split -> kernels of a micro-batch

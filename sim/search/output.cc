@@ -123,7 +123,7 @@ std::string unmeasured_text(const Simulated& one) {
 }
 
 // The values of a strategy that the framework has no option for. The space names them, or few
-// strategies with them are tried in any case (inability_in).
+// strategies with them are tried in any case (limitation_in).
 std::string inability_text(const Model& model, const Simulated& one) {
   std::vector<std::string> words;
   for (const launch::Limitation& cannot : launch::limitations_in(one.strategy, model))

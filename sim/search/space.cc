@@ -9,7 +9,6 @@
 
 #include "sim/search/shares.h"
 #include "strategies/launch/abilities.h"
-#include "strategies/launch/inabilities.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::search {
@@ -522,7 +521,7 @@ std::string_view misfit_text(std::string_view key) {
 // Which strategies of a space are offered: those that the framework can run, and those that the
 // space names.
 
-std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
+std::optional<launch::Limitation> limitation_in(const Strategy& strategy, const Model& model,
                                               const SearchSpace& space) {
   if (space.any_framework) return std::nullopt;
   const auto is_named = [&](std::string_view key) {
@@ -541,7 +540,7 @@ std::optional<launch::Inability> inability_in(const Strategy& strategy, const Mo
     // nothing fits without them. The answer says that the framework cannot run them.
     return key == "batch_shares" || key == "context_exchange" || key.starts_with("offload_");
   };
-  for (const launch::Inability& one : launch::inabilities_in(strategy, model))
+  for (const launch::Limitation& one : launch::limitations_in(strategy, model))
     if (!is_named(one.key)) return one;
   return std::nullopt;
 }

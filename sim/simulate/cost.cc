@@ -90,8 +90,8 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
     if (kind == program::CollectiveKind::kTokenExchange) group.routing = routing_;
     FORESHARD_ASSIGN(auto repertoire,
                      devices.size() > kMostRouted
-                         ? comm::Repertoire::representative(kind, group, communication_)
-                         : comm::Repertoire::of(kind, group, communication_));
+                         ? comm::AlgorithmSelector::representative(kind, group, communication_)
+                         : comm::AlgorithmSelector::of(kind, group, communication_));
     const std::size_t forms = repertoire.forms().size();
     result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
   }

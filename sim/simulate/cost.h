@@ -66,7 +66,7 @@ class Sharing {
   };
   // For groups of one kind: additional time per byte, by form.
   struct Slowed {
-    comm::Repertoire repertoire;
+    comm::AlgorithmSelector repertoire;
     std::vector<double> seconds_per_byte;
   };
 

@@ -42,7 +42,7 @@ struct IdleTimes {
 };
 
 /// Communicators with the same forms, up to the names of links.
-struct SharedForms {
+struct SharedPlanForms {
   /// Forms with the links of the first communicator.
   std::map<double, comm::FlatCollective> by_bytes;
   std::map<double, IdleTimes> idle_by_bytes;  ///< Times for the same sizes.
@@ -80,7 +80,7 @@ class CommunicatorForms {
     }
   }
 
-  /// Index of its SharedForms; equal for communicators with the same structure.
+  /// Index of its SharedPlanForms; equal for communicators with the same structure.
   std::int32_t kind_of(std::size_t communicator) const { return kind_of_[communicator]; }
   std::size_t kinds() const { return kinds_.size(); }
   /// Reason why no forms are shared; empty if the cluster allows sharing.
@@ -88,11 +88,11 @@ class CommunicatorForms {
 
  private:
   friend class FormChooser;
-  const SharedForms& kind(std::size_t communicator) const {
+  const SharedPlanForms& kind(std::size_t communicator) const {
     return kinds_[static_cast<std::size_t>(kind_of_[communicator])];
   }
 
-  std::vector<SharedForms> kinds_;
+  std::vector<SharedPlanForms> kinds_;
   std::vector<std::int32_t> kind_of_;  // per communicator
   // per communicator; empty if its links are the form's
   std::vector<std::vector<std::int32_t>> parts_;

@@ -1,33 +1,28 @@
 #include "base/csv.h"
 
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
-#include <string>
-#include <vector>
 
-namespace foreshard {
-namespace csv_test {
+#include "tests/test.h"
 
-using testing::ElementsAre;
+namespace foreshard::csv_test {
 
 TEST(Csv, ReadsHeaderAndRows) {
-  const auto table = read_csv("id,value\r\na,1\r\n\r\nb,2\r\n", "t.csv");
-  ASSERT_TRUE(table) << table.error().message;
-  EXPECT_THAT(table->header, ElementsAre("id", "value"));
-  ASSERT_EQ(table->rows.size(), 2u);
-  EXPECT_THAT(table->rows[1].fields, ElementsAre("b", "2"));
-  EXPECT_EQ(table->rows[1].line, 4u);
-  EXPECT_EQ(table->column("value"), 1u);
-  EXPECT_EQ(table->column("absent"), std::nullopt);
+  const auto table = value_of(read_csv("id,value\r\na,1\r\n\r\nb,2\r\n", "t.csv"));
+  EXPECT_THAT(table.header, ElementsAre("id", "value"));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_THAT(table.rows[1].fields, ElementsAre("b", "2"));
+  EXPECT_EQ(table.rows[1].line, 4u);
+  EXPECT_EQ(table.column("value"), 1u);
+  EXPECT_EQ(table.column("absent"), std::nullopt);
 }
 
 TEST(Csv, QuotesHoldCommasBreaksAndQuotes) {
-  const auto table = read_csv("\xEF\xBB\xBFid,notes\n1,\"a, \"\"b\"\"\nc\"\n2,\n", "t.csv");
-  ASSERT_TRUE(table) << table.error().message;
-  ASSERT_EQ(table->rows.size(), 2u);
-  EXPECT_THAT(table->rows[0].fields, ElementsAre("1", "a, \"b\"\nc"));
-  EXPECT_THAT(table->rows[1].fields, ElementsAre("2", ""));
-  EXPECT_EQ(table->rows[1].line, 4u);
+  const auto table =
+      value_of(read_csv("\xEF\xBB\xBFid,notes\n1,\"a, \"\"b\"\"\nc\"\n2,\n", "t.csv"));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_THAT(table.rows[0].fields, ElementsAre("1", "a, \"b\"\nc"));
+  EXPECT_THAT(table.rows[1].fields, ElementsAre("2", ""));
+  EXPECT_EQ(table.rows[1].line, 4u);
 }
 
 // Property: fields with any content survive writing by the RFC's rules and reading back.
@@ -43,5 +38,4 @@ TEST(Csv, ReadsBackWhatTheRulesWrite) {
   }));
 }
 
-}  // namespace csv_test
-}  // namespace foreshard
+}  // namespace foreshard::csv_test

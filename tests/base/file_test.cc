@@ -1,17 +1,13 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <string>
 #include <sys/stat.h>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 TEST(File, WritesAndReadsBack) {
@@ -20,9 +16,7 @@ TEST(File, WritesAndReadsBack) {
   const std::string bytes("zero \0 and \xFF", 12);
   ASSERT_TRUE(write_file(path, "old").ok());
   ASSERT_TRUE(write_file(path, bytes).ok());
-  const auto back = read_file(path, 1_MB);
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(*back, bytes);
+  EXPECT_EQ(value_of(read_file(path, 1_MB)), bytes);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1)
       << "nothing is left aside";
 }
@@ -32,10 +26,7 @@ TEST(File, NamesWhatCannotBeRead) {
   const fs::path big = folder.write("big", std::string(5000, 'x'));
   const fs::path pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const auto fault = [](const fs::path& path) {
-    const auto bytes = read_file(path, 4096_B);
-    return bytes ? "accepted" : bytes.error().message;
-  };
+  const auto fault = [](const fs::path& path) { return message_of(read_file(path, 4096_B)); };
   EXPECT_THAT(fault(folder.path() / "absent"), HasSubstr("absent: cannot open: No such file"));
   EXPECT_THAT(fault(folder.path()), HasSubstr("is a directory, not a file"));
   EXPECT_THAT(fault(pipe), HasSubstr("is a pipe"));
@@ -70,10 +61,8 @@ TEST(File, WritesToSpecialFiles) {
 
 TEST(File, NamesWhereItCannotWrite) {
   const TemporaryFolder folder;
-  const auto error = write_file(folder.path() / "absent" / "a", "x");
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kIo);
-  EXPECT_THAT(error.error().message, HasSubstr("absent/a: cannot write: No such file"));
+  EXPECT_THAT(error_of(write_file(folder.path() / "absent" / "a", "x")),
+              Fails(Error::Code::kIo, HasSubstr("absent/a: cannot write: No such file")));
   EXPECT_THAT(write_file(folder.path(), "x").error().message, HasSubstr("cannot replace"));
 }
 

@@ -1,6 +1,6 @@
 #include "base/grouped.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

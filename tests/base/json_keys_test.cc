@@ -1,13 +1,9 @@
 #include "base/json_keys.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 TEST(JsonKeys, AreThoseOfTheFirstObjectAlone) {
   EXPECT_THAT(

@@ -1,9 +1,8 @@
 #include "base/progress.h"
 
-#include <chrono>
-#include <gtest/gtest.h>
 #include <thread>
-#include <vector>
+
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

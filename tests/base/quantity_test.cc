@@ -1,12 +1,10 @@
 #include "base/quantity.h"
 
-#include <gtest/gtest.h>
-#include <limits>
 #include <rapidcheck.h>
-#include <string>
 
-namespace foreshard {
-namespace quantity_test {
+#include "tests/test.h"
+
+namespace foreshard::quantity_test {
 
 template <class Q>
 Q read(const std::string& text) {
@@ -108,5 +106,4 @@ TEST(Quantity, EverySuffixOfTheTableIsRead) {
   }
 }
 
-}  // namespace quantity_test
-}  // namespace foreshard
+}  // namespace foreshard::quantity_test

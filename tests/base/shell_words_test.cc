@@ -1,14 +1,9 @@
 #include "base/shell_words.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::vector<std::string> words(const std::string& text) {
   const auto cut = shell_words(text);

@@ -2,12 +2,7 @@
 /// A fresh folder for one test, removed at its end.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <string>
-#include <string_view>
+#include "tests/test.h"
 
 namespace foreshard {
 

@@ -1,8 +1,8 @@
 #include "base/text.h"
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
-#include <string>
+
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

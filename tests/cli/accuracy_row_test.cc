@@ -1,15 +1,12 @@
 // `foreshard accuracy --row`: one row of a table, and the study that it is predicted as.
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
 
-using testing::HasSubstr;
 using Json = nlohmann::json;
 
 // Two rows of a small GPT on eight A100; what the second leaves open is settled by simulation.
@@ -65,8 +62,7 @@ TEST_F(AccuracyRow, LeavesOpenWhatNobodySays) {
       HasSubstr("the fastest of 9 choices that fit in memory: micro_batch 4, recompute none"));
   const double step = open["step"]["time_s"];
   EXPECT_GT(open["step"]["high_s"].get<double>() / step, 1.3) << "one pass more is a third more";
-  const Json stated = simulated("stated");
-  EXPECT_LT(step, stated["step"]["time_s"].get<double>());
+  EXPECT_LT(step, simulated("stated")["step"]["time_s"].get<double>());
 }
 
 TEST_F(AccuracyRow, RefusesWhatIsNoRow) {

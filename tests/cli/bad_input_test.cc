@@ -1,15 +1,10 @@
 // Studies that are hostile or no text at all; those of tests/errors/study.yaml are wrong alone.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 // Exit code 2, one message, nothing on stdout, and nothing partly written.
 void expect_refused(const std::string& text, const std::string& message) {

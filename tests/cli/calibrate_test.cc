@@ -1,14 +1,11 @@
 // `foreshard calibrate` and what else takes measurements, as a shell would call them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(CalibrateCommand, PlansWhatStudiesNeed) {
   const TemporaryFolder folder;

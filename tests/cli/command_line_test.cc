@@ -1,21 +1,13 @@
 // The commands as a person types them: help, and what each prints.
-#include <algorithm>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
 
 #include "cli/command.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace command_line_test {
+namespace foreshard::cli::command_line_test {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr const char* kSmall = "configs/studies/gpt-1.7b-a100-8.yaml";
 
@@ -324,15 +316,15 @@ TEST(Check, PrintsTheSizesOfAModelThatAreUsed) {
                                        "vocabulary: 100\nsequence: 64\n")
                                 .string();
   const Outcome outcome = foreshard("check '" + model + "'");
-  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("\nkv_heads: 6\nhead_dim: 16\nffn: 384\n"),
-                                          HasSubstr("is a well-formed model")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nkv_heads: 6\nhead_dim: 16\nffn: 384\n"),
+                                 HasSubstr("is a well-formed model")));
   const std::string echo = folder.write("echo.yaml", outcome.out).string();
   const std::string rest =
       " --cluster two-dgx-a100 --strategy '{data_parallel: 16, global_batch: 16}'";
   EXPECT_EQ(step_of("--model '" + echo + "'" + rest), step_of("--model '" + model + "'" + rest));
   EXPECT_THAT(foreshard("catalog show gpt3-175b").out, HasSubstr("\nffn: 49152\n"));
   EXPECT_THAT(foreshard("check configs/studies/gpt-1.7b-a100-8.yaml").out,
-              testing::Not(HasSubstr(" ffn: 0\n")));
+              Not(HasSubstr(" ffn: 0\n")));
 }
 
 TEST(Help, IsACommandToo) {
@@ -342,5 +334,4 @@ TEST(Help, IsACommandToo) {
   EXPECT_THAT(foreshard("help simulat").err, HasSubstr("did you mean 'simulate'?"));
 }
 
-}  // namespace command_line_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::command_line_test

@@ -1,16 +1,10 @@
 // What `compare` puts beside what, and what it refuses.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <utility>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace compare_test {
-
-using testing::HasSubstr;
+namespace foreshard::cli::compare_test {
 
 constexpr const char* kSmall = "gpt-1.7b-a100-8";
 
@@ -103,5 +97,4 @@ TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
   }
 }
 
-}  // namespace compare_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::compare_test

@@ -1,17 +1,13 @@
 // What `foreshard explain` says of results of `foreshard search`.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace explain_test {
+namespace foreshard::cli::explain_test {
 
 using nlohmann::json;
-using testing::HasSubstr;
 
 // Two A100 nodes, tensor 1 or 8 without recomputation: few strategies, the first by far the best.
 const std::string kSpace = "tensor_parallel: [1, 8]\nrecompute: [none, full]\n";
@@ -129,5 +125,4 @@ TEST_F(Explain, ExplainsTheSearchOfAGraphToo) {
   EXPECT_THAT(why.err, HasSubstr("--why-not: is for the result of a study with a model"));
 }
 
-}  // namespace explain_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::explain_test

@@ -1,15 +1,10 @@
 // The options of a search of a graph.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <utility>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 // A study of a graph that is searched in a moment.
 std::string study_in(const TemporaryFolder& folder) {

@@ -1,16 +1,11 @@
 // Configurations of other frameworks: as a strategy, as a whole study, in place of --strategy, and
 // written from one of ours.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace import_test {
-
-using testing::HasSubstr;
+namespace foreshard::cli::import_test {
 
 const std::string kData = "tests/strategies/launch/data/";
 const std::string kSmallModel =
@@ -110,5 +105,4 @@ TEST(Export, WritesTheStrategyForOthers) {
   EXPECT_THAT(yaml.out, HasSubstr("distributed_type: FSDP"));
 }
 
-}  // namespace import_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::import_test

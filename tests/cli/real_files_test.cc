@@ -9,19 +9,14 @@
 //
 // What a command wrote to OUT is a node or a cluster: `check`, `topology show` and `topology check`
 // must accept it, and `text` may speak of what `topology show` says of it.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 const std::filesystem::path kFiles = FORESHARD_SOURCE_DIR "/../shared/data/real";
 constexpr const char* kTable = FORESHARD_SOURCE_DIR "/tests/cli/real_files.csv";
@@ -76,46 +71,28 @@ std::string said(const Row& row) {
   return all;
 }
 
-void expect_rows_hold(const std::string& folder) {
+class RealFilesOf : public testing::TestWithParam<const char*> {};
+TEST_P(RealFilesOf, AreReadAsTheirRowsSay) {
+  const std::string folder = GetParam();
   if (!std::filesystem::is_directory(kFiles / folder)) GTEST_SKIP() << "no " << kFiles / folder;
   for (const Row& row : rows_of(folder)) {
     SCOPED_TRACE("real_files.csv:" + std::to_string(row.line) + ": " + row.file);
-    EXPECT_THAT(row.outcome, testing::AnyOf("accepted", "refused"));
+    EXPECT_THAT(row.outcome, AnyOf("accepted", "refused"));
     const std::string text = said(row);
     for (const auto& part : row.texts) EXPECT_THAT(text, HasSubstr(part));
   }
 }
-
-TEST(RealFiles, NcclXml) {
-  expect_rows_hold("xml");
-}
-TEST(RealFiles, NvidiaSmi) {
-  expect_rows_hold("smi");
-}
-TEST(RealFiles, Slurm) {
-  expect_rows_hold("slurm");
-}
-TEST(RealFiles, Paddle) {
-  expect_rows_hold("paddle");
-}
-TEST(RealFiles, NcclTests) {
-  expect_rows_hold("nccltests");
-}
-TEST(RealFiles, HuggingFace) {
-  expect_rows_hold("hf");
-}
+INSTANTIATE_TEST_SUITE_P(Folders, RealFilesOf,
+                         testing::Values("xml", "smi", "slurm", "paddle", "nccltests", "hf",
+                                         "onnx"));
 
 // Those are decoders of Transformers, under names that it or their own code has for them.
 TEST(RealFiles, HuggingFaceWithoutRemarks) {
   if (!std::filesystem::is_directory(kFiles / "hf")) GTEST_SKIP() << "no " << kFiles / "hf";
   for (const Row& row : rows_of("hf")) {
     if (row.outcome != "accepted") continue;
-    EXPECT_THAT(said(row), testing::Not(HasSubstr("remark"))) << row.file;
+    EXPECT_THAT(said(row), Not(HasSubstr("remark"))) << row.file;
   }
-}
-
-TEST(RealFiles, Onnx) {
-  expect_rows_hold("onnx");
 }
 
 // The folders of which every file has a row.

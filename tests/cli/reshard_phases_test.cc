@@ -1,21 +1,19 @@
 // `foreshard reshard` between two strategies and on checkpoints, as a shell sees it.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "tests/strategies/checkpoint/synthetic.h"
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/parallelism/parameters.h"
 
-namespace foreshard::cli {
-namespace reshard_phases_test {
+namespace foreshard::cli::reshard_phases_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::HasSubstr;
 
 constexpr const char* kModel = R"(name: tiny
 layers: 4
@@ -27,13 +25,8 @@ source: made up for this test
 )";
 
 Model tiny() {
-  return {.name = "tiny",
-          .layers = 4,
-          .hidden = 64,
-          .heads = 8,
-          .vocabulary = 1000,
-          .sequence = 32,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: 4, hidden: 64, heads: 8, vocabulary: 1000, sequence: 32");
 }
 
 std::vector<checkpoint::TensorEntry> entries(std::int64_t tp, std::int64_t pp) {
@@ -83,8 +76,7 @@ class ReshardPhases : public testing::Test {
   std::string contents() const {
     const auto source = checkpoint::open_source(path("to"));
     if (!source) return source.error().message;
-    const auto error = checkpoint::check_synthetic(*source, 3);
-    return error.ok() ? "right" : error.error().message;
+    return message_of(checkpoint::check_synthetic(*source, 3), "right");
   }
 
   TemporaryFolder folder_;
@@ -193,8 +185,7 @@ TEST_F(ReshardPhases, MemoryIsComparedDeviceByDevice) {
       "reshard --from-strategy {0} --to-strategy {0} --model {1} --cluster {2} --format json",
       path("tp8dp2.yaml"), path("model.yaml"), path("mixed.yaml")));
   ASSERT_EQ(mixed.code, 0) << mixed.err;
-  const json told = json::parse(mixed.out);
-  EXPECT_LT(told["memory_capacity_bytes"].get<double>(), 45e9);
+  EXPECT_LT(json::parse(mixed.out)["memory_capacity_bytes"].get<double>(), 45e9);
 }
 
 TEST_F(ReshardPhases, SaysThatItDoesNotFitWhereNothingMoves) {
@@ -293,5 +284,4 @@ TEST_F(ReshardPhases, FaultsLeaveTheTargetUntouched) {
   EXPECT_EQ(contents(), "right");
 }
 
-}  // namespace reshard_phases_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::reshard_phases_test

@@ -1,19 +1,13 @@
 // foreshard reshard: what it prints, and what it refuses.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 
-namespace foreshard::cli {
-namespace reshard_test {
-
-using testing::HasSubstr;
+namespace foreshard::cli::reshard_test {
 
 // Columns of 8 ranks of a node to rows of the other node's.
 constexpr const char* kMove =
@@ -42,9 +36,7 @@ TEST(Reshard, WritesJsonCsvAndAProgram) {
   // Every byte crosses once: it has to, and need not twice.
   EXPECT_EQ(read["plan"]["exact_total_bytes"], 8192LL * 8192 * 2);
   EXPECT_GT(read["plan"]["time_s"], read["lower_bound"]["time_s"]);
-  const auto program = program::program_from_json(text_of(file));
-  ASSERT_TRUE(program) << program.error().message;
-  EXPECT_TRUE(program::verify(*program).ok());
+  EXPECT_TRUE(program::verify(value_of(program::program_from_json(text_of(file)))).ok());
 
   const Outcome csv = foreshard(std::string("reshard ") + kMove + " --format csv");
   EXPECT_THAT(csv.out, HasSubstr("step,primitive,axes,groups"));
@@ -70,5 +62,4 @@ TEST(Reshard, SetChangesWhatItNames) {
   EXPECT_EQ(foreshard("reshard " + move + " --set cluster.nodes=3").code, 0);
 }
 
-}  // namespace reshard_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::reshard_test

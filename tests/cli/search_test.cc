@@ -1,14 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr const char* kSearch = "search --cluster two-dgx-a100 --model gpt-1.7b ";
 

@@ -1,13 +1,9 @@
 // `foreshard topology collectives`: every device of the catalogue, the forms of the result, faults.
-#include <filesystem>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 #include "strategies/comm/sweep.h"
 #include "topology/cluster_for.h"
@@ -15,37 +11,30 @@
 namespace foreshard::cli {
 namespace {
 
-using testing::HasSubstr;
-
 // Every GPU has a usual machine: one, two and four of them do every operation, at all sizes.
 TEST(TopologyCollectives, WorksForEveryDeviceOfTheCatalogue) {
   const std::filesystem::path configs = FORESHARD_SOURCE_DIR "/configs";
   yaml::Loader loader({.catalogue = {configs}});
-  const auto parameters = loader.read_ref<comm::Parameters>("nccl");
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(loader.read_ref<comm::Parameters>("nccl"));
   int devices = 0;
   for (const auto& entry : std::filesystem::directory_iterator(configs / "devices")) {
     if (entry.path().extension() != ".yaml") continue;
     const std::string device = entry.path().stem();
     if (device.starts_with("host-")) continue;  // a core, which NCCL does not run on
     ++devices;
-    const auto node = loader.read_ref<NodeConfig>("by-device/" + device);
-    ASSERT_TRUE(node) << device << ": " << node.error().message;
+    const auto node = value_of(loader.read_ref<NodeConfig>("by-device/" + device), device);
     for (const std::int64_t nodes : {1, 2, 4}) {
-      const auto config = cluster_for(
-          {.device = device, .gpus = nodes * node->gpus, .gpus_per_node = node->gpus}, loader);
-      ASSERT_TRUE(config) << config.error().message;
-      const auto cluster = build_cluster(*config);
-      ASSERT_TRUE(cluster) << cluster.error().message;
-      comm::Participants group{.cluster = &*cluster, .devices = {}};
-      for (std::int64_t i = 0; i < nodes * node->gpus; ++i) group.devices.emplace_back(i);
+      const auto config = value_of(cluster_for(
+          {.device = device, .gpus = nodes * node.gpus, .gpus_per_node = node.gpus}, loader));
+      const auto cluster = value_of(build_cluster(config));
+      comm::Participants group{.cluster = &cluster, .devices = {}};
+      for (std::int64_t i = 0; i < nodes * node.gpus; ++i) group.devices.emplace_back(i);
       using enum comm::CollectiveKind;
       for (const auto kind : {kAllReduce, kAllGather, kReduceScatter, kBroadcast, kAllToAll}) {
-        const auto rows =
-            comm::sweep(kind, group, *parameters, comm::sizes_between(1_KiB, 16_GiB, 16));
-        ASSERT_TRUE(rows) << device << ": " << rows.error().message;
+        const auto rows = value_of(
+            comm::sweep(kind, group, parameters, comm::sizes_between(1_KiB, 16_GiB, 16)), device);
         Seconds last;
-        for (const auto& row : *rows) {
+        for (const auto& row : rows) {
           if (group.devices.size() == 1) continue;
           EXPECT_GT(row.taken.time, 0_s) << device;
           EXPECT_GE(row.taken.time, last * 0.999) << device << " " << comm::name_of(kind);
@@ -172,7 +161,7 @@ TEST(TopologyCollectives, LeavesOutADeviceThatIsDown) {
   EXPECT_EQ(result.at("ranks"), 15);
   EXPECT_EQ(result.at("left_out"), nlohmann::json::array({"node1/gpu7 (down)"}));
   EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --sizes 1GiB").out,
-              testing::Not(HasSubstr("left out")));
+              Not(HasSubstr("left out")));
 }
 
 // What decided is named as the communication file names it, and no form is a runner-up that may not

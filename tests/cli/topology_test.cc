@@ -1,16 +1,11 @@
 // The commands about clusters, from the command line.
-#include <algorithm>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr const char* kXml = FORESHARD_SOURCE_DIR "/tests/topology/import/data/h100.xml";
 

@@ -1,13 +1,11 @@
 // What the communication library's files change: collectives on small clusters of every generation
 // of devices, layout of links and transport.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <memory>
 
 #include "tests/configs/from_catalogue.h"
 #include "tests/configs/probes.h"
 #include "tests/configs/sweep_text.h"
+#include "tests/test.h"
 
 #include "strategies/comm/nccl/estimate.h"
 #include "strategies/comm/nccl/search.h"
@@ -63,9 +61,8 @@ const ClusterView& cluster_of(const Machine& machine) {
     config.groups.push_back(
         {machine.devices.size() == 1 ? 3 : 2,
          {node_of(device, machine.layout, machine.transport, machine.adapter), ""}});
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << name << ": " << (cluster ? "" : cluster.error().message);
-  return built.emplace(name, *std::move(cluster)).first->second;
+  auto cluster = value_of(build_cluster(config), name);
+  return built.emplace(name, std::move(cluster)).first->second;
 }
 
 std::vector<Machine> machines() {
@@ -144,9 +141,8 @@ std::vector<BytesPerSecond> speeds() {
 
 const ClusterView& kept(const ClusterConfig& config) {
   static std::vector<std::unique_ptr<ClusterView>> clusters;
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().message);
-  clusters.push_back(std::make_unique<ClusterView>(*std::move(cluster)));
+  auto cluster = value_of(build_cluster(config));
+  clusters.push_back(std::make_unique<ClusterView>(std::move(cluster)));
   return *clusters.back();
 }
 

@@ -2,19 +2,12 @@
 // shipped file writes is set to another one that is legal there, and some result must follow: a
 // prediction, a Program, a time of a collective, a finding. Where every other value is refused, the
 // message is the result.
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <string_view>
 
 #include "base/file.h"
 #include "tests/base/yaml/written_keys.h"
 #include "tests/changed.h"
 #include "tests/configs/probes.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -90,9 +83,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 }
 
 std::vector<WrittenKey> keys_of(const fs::path& file) {
-  const auto bytes = read_file(file, 4_MiB);
-  EXPECT_TRUE(bytes) << bytes.error().message;
-  return written_keys(*bytes);
+  return written_keys(value_of(read_file(file, 4_MiB)));
 }
 
 // Words of all files of the folder, and the names of the catalogue, but those of model types, which
@@ -231,76 +222,45 @@ void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
   if (tried == 0) GTEST_SKIP() << "nothing that " << kind << " needs has changed";
 }
 
-TEST(EveryKeyChangesSomething, OfDevices) {
-  expect_no_dead_keys<DeviceType>("device", "devices");
+struct Kind {
+  const char* name;
+  void (*check)(const std::string& kind, const fs::path& folder);
+  const char* kind;
+  const char* folder;
+};
+class EveryKeyOf : public testing::TestWithParam<Kind> {};
+TEST_P(EveryKeyOf, ChangesSomething) {
+  GetParam().check(GetParam().kind, GetParam().folder);
 }
-TEST(EveryKeyChangesSomething, OfEfficiencies) {
-  expect_no_dead_keys<DeviceEfficiency>("efficiency", "devices/efficiency");
-}
-TEST(EveryKeyChangesSomething, OfDraws) {
-  expect_no_dead_keys<DeviceDraw>("draw", "devices/draw");
-}
-TEST(EveryKeyChangesSomething, OfNodes) {
-  expect_no_dead_keys<NodeConfig>("node", "nodes");
-}
-TEST(EveryKeyChangesSomething, OfUsualNodes) {
-  expect_no_dead_keys<NodeConfig>("node", "nodes/by-device");
-}
-TEST(EveryKeyChangesSomething, OfClusters) {
-  expect_no_dead_keys<ClusterConfig>("cluster", "clusters");
-}
-TEST(EveryKeyChangesSomething, OfTransports) {
-  expect_no_dead_keys<Transport>("transport", "transports");
-}
-TEST(EveryKeyChangesSomething, OfCommunication) {
-  expect_no_dead_keys<comm::Parameters>("communication", "communication");
-}
-TEST(EveryKeyChangesSomething, OfTuners) {
-  expect_no_dead_keys<comm::nccl::Tables>("tuner", "tuners");
-}
-TEST(EveryKeyChangesSomething, OfModels) {
-  expect_no_dead_keys<Model>("model", "models");
-}
-TEST(EveryKeyChangesSomething, OfModelTypes) {
-  expect_no_dead_keys<HfType>("model_type", "huggingface");
-}
-TEST(EveryKeyChangesSomething, OfStrategies) {
-  expect_no_dead_keys<Strategy>("strategy", "strategies");
-}
-TEST(EveryKeyChangesSomething, OfFrameworks) {
-  expect_no_dead_keys<Framework>("framework", "frameworks");
-}
-TEST(EveryKeyChangesSomething, OfGraphs) {
-  expect_no_dead_keys<GraphConfig>("graph", "graphs");
-}
-TEST(EveryKeyChangesSomething, OfHardware) {
-  expect_no_dead_keys<Hardware>("hardware", "hardware");
-}
-TEST(EveryKeyChangesSomething, OfIntervals) {
-  expect_no_dead_keys<study::ParameterErrors>("intervals", "intervals");
-}
-TEST(EveryKeyChangesSomething, OfExclusions) {
-  expect_no_dead_keys<accuracy::Exclusions>("exclusions", "accuracy");
-}
-
-TEST(EveryKeyChangesSomething, OfTables) {
-  expect_no_dead_keys<accuracy::RowFormat>("table", "tables");
-}
-TEST(EveryKeyChangesSomething, OfTablesOfKernels) {
-  expect_no_dead_keys<accuracy::KernelFormat>("kernel_table", "tables/kernels");
-}
-TEST(EveryKeyChangesSomething, OfKernelNames) {
-  expect_no_dead_keys<profile::KernelNames>("kernel_names", "profiles");
-}
-TEST(EveryKeyChangesSomething, OfFailures) {
-  expect_no_dead_keys<elastic::FailureRates>("failures", "failures");
-}
-TEST(EveryKeyChangesSomething, OfRunsThatFail) {
-  expect_no_dead_keys<elastic::Timeline>("elastic", "elastic");
-}
-TEST(EveryKeyChangesSomething, OfSweeps) {
-  expect_no_dead_keys<sweep::Sweep>("sweep", "sweeps");
-}
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EveryKeyOf,
+    testing::Values(
+        Kind{"OfDevices", expect_no_dead_keys<DeviceType>, "device", "devices"},
+        Kind{"OfEfficiencies", expect_no_dead_keys<DeviceEfficiency>, "efficiency",
+             "devices/efficiency"},
+        Kind{"OfDraws", expect_no_dead_keys<DeviceDraw>, "draw", "devices/draw"},
+        Kind{"OfNodes", expect_no_dead_keys<NodeConfig>, "node", "nodes"},
+        Kind{"OfUsualNodes", expect_no_dead_keys<NodeConfig>, "node", "nodes/by-device"},
+        Kind{"OfClusters", expect_no_dead_keys<ClusterConfig>, "cluster", "clusters"},
+        Kind{"OfTransports", expect_no_dead_keys<Transport>, "transport", "transports"},
+        Kind{"OfCommunication", expect_no_dead_keys<comm::Parameters>, "communication",
+             "communication"},
+        Kind{"OfTuners", expect_no_dead_keys<comm::nccl::Tables>, "tuner", "tuners"},
+        Kind{"OfModels", expect_no_dead_keys<Model>, "model", "models"},
+        Kind{"OfModelTypes", expect_no_dead_keys<HfType>, "model_type", "huggingface"},
+        Kind{"OfStrategies", expect_no_dead_keys<Strategy>, "strategy", "strategies"},
+        Kind{"OfFrameworks", expect_no_dead_keys<Framework>, "framework", "frameworks"},
+        Kind{"OfGraphs", expect_no_dead_keys<GraphConfig>, "graph", "graphs"},
+        Kind{"OfHardware", expect_no_dead_keys<Hardware>, "hardware", "hardware"},
+        Kind{"OfIntervals", expect_no_dead_keys<study::ParameterErrors>, "intervals", "intervals"},
+        Kind{"OfExclusions", expect_no_dead_keys<accuracy::Exclusions>, "exclusions", "accuracy"},
+        Kind{"OfTables", expect_no_dead_keys<accuracy::RowFormat>, "table", "tables"},
+        Kind{"OfKernelNames", expect_no_dead_keys<profile::KernelNames>, "kernel_names",
+             "profiles"},
+        Kind{"OfFailures", expect_no_dead_keys<elastic::FailureRates>, "failures", "failures"},
+        Kind{"OfRunsThatFail", expect_no_dead_keys<elastic::Timeline>, "elastic", "elastic"},
+        Kind{"OfSweeps", expect_no_dead_keys<sweep::Sweep>, "sweep", "sweeps"}),
+    [](const testing::TestParamInfo<Kind>& of) { return of.param.name; });
 
 TEST(EveryKeyChangesSomething, OfStudies) {
   Dead dead("study");

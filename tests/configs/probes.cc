@@ -1,14 +1,13 @@
 #include "tests/configs/probes.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <memory>
 #include <span>
 
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/configs/from_catalogue.h"
 #include "tests/configs/sweep_text.h"
+#include "tests/test.h"
 
 #include "sim/report/json.h"
 #include "sim/report/text.h"

@@ -32,6 +32,7 @@ struct Case {
   std::map<std::string, std::string> set;
   std::string format;
   yaml::Words message;
+  std::string is;
   std::string begins;
   yaml::Words without;
 };
@@ -74,5 +75,6 @@ Reader reader_called(const std::string& name);
 }  // namespace foreshard::errors
 
 namespace foreshard {
+
 const yaml::Names<Error::Code>& yaml_names(const Error::Code*);
 }  // namespace foreshard

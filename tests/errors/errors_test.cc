@@ -1,14 +1,9 @@
 // What is said of inputs that are wrong: the cases of tests/errors/*.yaml.
-#include <algorithm>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "base/file.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/errors/cases.h"
+#include "tests/test.h"
 
 namespace foreshard {
 
@@ -36,11 +31,12 @@ const yaml::Table<Case>& yaml_table(const Case*) {
           .optional("format", &Case::format, "Of a launch file, where it is given.")
           .optional("message", &Case::message,
                     "Texts that the message contains; `accepted`: there is none.")
+          .optional("is", &Case::is, "The whole message.")
           .optional("begins", &Case::begins, "What the message begins with.")
           .optional("without", &Case::without, "Texts that the message does not contain.")
           .check("message", [](const Case& one) {
-            const bool says =
-                !one.message.words.empty() || !one.begins.empty() || !one.without.words.empty();
+            const bool says = !one.message.words.empty() || !one.is.empty() ||
+                              !one.begins.empty() || !one.without.words.empty();
             return says ? "" : "give what the message contains";
           });
   return table;
@@ -71,10 +67,6 @@ const yaml::Table<File>& yaml_table(const File*) {
 }
 
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos;
@@ -122,6 +114,9 @@ void check(const File& file, const Group& group, const Case& one, Reader read) {
   if (group.code) {
     EXPECT_EQ(status.error().code, *group.code);
   }
+  if (!one.is.empty()) {
+    EXPECT_EQ(message, one.is);
+  }
   for (const std::string& part : one.message.words) EXPECT_THAT(message, HasSubstr(placed(part)));
   for (const std::string& part : one.without.words) EXPECT_THAT(message, Not(HasSubstr(part)));
   EXPECT_THAT(message, StartsWith(group.begins));
@@ -141,16 +136,15 @@ class Errors : public testing::TestWithParam<std::string> {};
 
 TEST_P(Errors, SayWhatTheirFileTells) {
   yaml::Loader loader;
-  const auto file =
-      loader.read_file<File>(FORESHARD_SOURCE_DIR "/tests/errors/" + GetParam() + ".yaml");
-  ASSERT_TRUE(file) << file.error().message;
-  const Reader read = reader_called(file->reads);
+  const auto file = value_of(
+      loader.read_file<File>(FORESHARD_SOURCE_DIR "/tests/errors/" + GetParam() + ".yaml"));
+  const Reader read = reader_called(file.reads);
   ASSERT_NE(read, nullptr) << loader.error_at("reads", "there is no such reader").message;
-  for (std::size_t g = 0; g < file->groups.size(); ++g) {
-    const Group& group = file->groups[g];
+  for (std::size_t g = 0; g < file.groups.size(); ++g) {
+    const Group& group = file.groups[g];
     for (std::size_t i = 0; i < group.cases.size(); ++i) {
       SCOPED_TRACE(loader.place("groups." + std::to_string(g) + ".cases." + std::to_string(i)));
-      check(*file, group, group.cases[i], read);
+      check(file, group, group.cases[i], read);
     }
   }
 }

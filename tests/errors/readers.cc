@@ -1,13 +1,12 @@
 // How the inputs of the cases are read: as the commands read them.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <utility>
 
 #include "base/csv.h"
 #include "base/quantity.h"
 #include "tests/base/yaml/example.h"
 #include "tests/cli/program.h"
 #include "tests/errors/cases.h"
+#include "tests/test.h"
 
 #include "sim/elastic/run.h"
 #include "sim/study/measured_times.h"
@@ -16,8 +15,9 @@
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
-#include "strategies/graph/layout.h"
+#include "strategies/graph/model.h"
 #include "strategies/launch/launch.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/json.h"
 #include "topology/cluster_config.h"
 #include "topology/import/import.h"
@@ -79,6 +79,25 @@ Status graph(const Question& question) {
   yaml::Loader loader;
   FORESHARD_ASSIGN(const auto config, loader.read_text<GraphConfig>(question.text, "g.yaml"));
   return status_of(build_graph(config, mesh_of(config), loader));
+}
+
+Status model(const Question& question) {
+  yaml::Loader loader;
+  FORESHARD_ASSIGN(const auto model, loader.read_text<Model>(question.text, "model.yaml"));
+  return status_of(checked(model));
+}
+
+// `with` has the keys of the model.
+Status strategy(const Question& question) {
+  yaml::Loader loader(catalogue());
+  FORESHARD_ASSIGN(const auto strategy, loader.read_text<Strategy>(question.text, "s.yaml"));
+  FORESHARD_ASSIGN(const auto model, loader.read_text<Model>("{" + question.with + "}", "m.yaml"));
+  std::string said;
+  for (const auto& fault :
+       faults_in(strategy, model, question.devices.value_or(strategy.devices())))
+    said += (said.empty() ? "" : "\n") + fault.key + ": " + fault.message + " | " + fault.help;
+  if (said.empty()) return {};
+  return Error{Error::Code::kInvalidInput, said};
 }
 
 // The text is the name of an entry of the catalogue.
@@ -227,11 +246,13 @@ Reader reader_called(const std::string& name) {
       {"measured-times", measured_times},
       {"measurement", measurement},
       {"nccl-tests", nccl_tests},
+      {"model", model},
       {"node", node},
       {"program", program},
       {"quantity", quantity},
       {"simulate", simulate},
       {"slurm", slurm},
+      {"strategy", strategy},
       {"study", study},
       {"study-file", study_file},
       {"sweep", sweep},

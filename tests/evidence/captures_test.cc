@@ -1,13 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "evidence/words.h"
 
 namespace foreshard::accuracy {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 // What CUDA graphs launch, in the words of frameworks and benchmarks; of what the model has.
 TEST(Setting, CudaGraphs) {

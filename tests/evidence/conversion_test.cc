@@ -1,13 +1,8 @@
 // Printed rates as step times, by the formulas that sources print.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "evidence/training.h"
+#include "tests/test.h"
 
-namespace foreshard::accuracy {
-namespace conversion_test {
-
-using testing::HasSubstr;
+namespace foreshard::accuracy::conversion_test {
 
 // A GPT of the SC 2021 paper: s = 2048, h = 6144, l = 40, V = 51200.
 Model gpt() {
@@ -85,13 +80,10 @@ TEST(Conversion, TimesAndRates) {
 }
 
 TEST(Conversion, WhatIsNoWholeStep) {
-  const auto time = measured_step(row_of("layer_forward", 7, "ms"), gpt(), 8);
-  ASSERT_FALSE(time);
-  EXPECT_EQ(time.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(time.error().message, HasSubstr("'layer_forward'"));
-  const auto unit = measured_step(row_of("step_time", 7, "hours"), gpt(), 8);
-  ASSERT_FALSE(unit);
-  EXPECT_THAT(unit.error().message, HasSubstr("'hours'"));
+  EXPECT_THAT(error_of(measured_step(row_of("layer_forward", 7, "ms"), gpt(), 8)),
+              Fails(Error::Code::kUnsupported, HasSubstr("'layer_forward'")));
+  EXPECT_THAT(message_of(measured_step(row_of("step_time", 7, "hours"), gpt(), 8)),
+              HasSubstr("'hours'"));
   EXPECT_FALSE(measured_step(row_of("MFU", 50, "percent"), gpt(), 8));
 }
 
@@ -103,5 +95,4 @@ TEST(Conversion, NotedStepTime) {
   EXPECT_FALSE(noted_step(row));
 }
 
-}  // namespace conversion_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::conversion_test

@@ -1,17 +1,11 @@
 // Against public measurements, which are not part of the project: without them the tests say so and
 // are skipped. Bounds hold what is reached; nothing is tuned to these rows.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "evidence/accuracy.h"
 #include "evidence/setting.h"
-#include "evidence/training.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -19,10 +13,8 @@ namespace {
 const std::filesystem::path kData = FORESHARD_SOURCE_DIR "/../shared/data/training";
 
 Report scored(const char* file) {
-  auto report =
-      score({kData / file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .threads = 2});
-  EXPECT_TRUE(report) << (report ? "" : report.error().message);
-  return report ? *std::move(report) : Report{};
+  return value_of(
+      score({kData / file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .threads = 2}));
 }
 
 TEST(PublicRows, VtrainOnSeveralNodes) {
@@ -113,21 +105,17 @@ TEST(PublicRows, RegretOfSearches) {
 // the digits of the note, and to 1 % because vocabularies were padded.
 TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto format = loader.read_ref<RowFormat>("training-steps");
-  ASSERT_TRUE(format) << format.error().message;
+  yaml::Loader loader(shipped_options());
+  const auto format = value_of(loader.read_ref<RowFormat>("training-steps"));
   int checked = 0;
   for (const char* file : {"megatron_lm_papers_readme.csv", "papers_llama3_sc21_korthikanti.csv",
                            "zero_bubble_pp_a100.csv", "libai_v100_gpt2.csv"}) {
-    const auto text = read_file(kData / file, 64_MiB);
-    ASSERT_TRUE(text);
-    const auto table = read_csv(*text, file);
-    ASSERT_TRUE(table);
-    const auto rows = read_training(*table, *format, file);
-    ASSERT_TRUE(rows) << rows.error().message;
-    for (const TrainingRow& row : *rows) {
+    const auto text = value_of(read_file(kData / file, 64_MiB));
+    const auto table = value_of(read_csv(text, file));
+    const auto rows = value_of(read_training(table, format, file));
+    for (const TrainingRow& row : rows) {
       const auto noted = noted_step(row);
-      const auto setting = setting_of(row, *format, loader);
+      const auto setting = setting_of(row, format, loader);
       if (!noted || !setting) continue;
       const auto step = measured_step(row, setting->model, setting->strategy.devices());
       ASSERT_TRUE(step) << row.id;

@@ -1,13 +1,8 @@
 // Groups of measured strategies, and what a search among them takes.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
-#include "evidence/accuracy.h"
 #include "evidence/report.h"
 #include "tests/evidence/tables.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -32,9 +27,7 @@ class RegretOfTables : public testing::Test {
   Report of(const std::string& lines) {
     Options asked = options();
     asked.regret = true;
-    auto report = score({tables_.write("table.csv", kTrainingHeader + lines)}, asked);
-    EXPECT_TRUE(report) << (report ? "" : report.error().message);
-    return report ? *std::move(report) : Report{};
+    return value_of(score({tables_.write("table.csv", kTrainingHeader + lines)}, asked));
   }
   Tables tables_;
 };
@@ -70,7 +63,7 @@ TEST_F(RegretOfTables, IsWhatTheChoiceWasMeasuredSlower) {
   EXPECT_EQ(group.tau, second.regret->overall.tau);
   EXPECT_FALSE(first.regret->groups[0].tau) << "all were measured alike";
   EXPECT_NEAR(second.regret->files.at("table.csv").worst_pct, 20, 1e-9);
-  EXPECT_THAT(to_text(second), testing::HasSubstr("regret of a search, in percent"));
+  EXPECT_THAT(to_text(second), HasSubstr("regret of a search, in percent"));
 }
 
 // Rows of one strategy are one, with the mean of their times: (90 + 150) / 2 = 120, beside 100.
@@ -95,17 +88,16 @@ TEST_F(RegretOfTables, GroupsAreOfOneSettingAndFiveStrategies) {
   const Report few = of(four);
   EXPECT_TRUE(few.regret->groups.empty());
   EXPECT_EQ(few.regret->overall.groups, 0);
-  EXPECT_THAT(to_text(few), testing::HasSubstr("no 5 strategies of one model were measured"));
+  EXPECT_THAT(to_text(few), HasSubstr("no 5 strategies of one model were measured"));
   EXPECT_TRUE(of(four + line("t8m8", 8, 8, "100", "InternEvo")).regret->groups.empty());
   EXPECT_TRUE(of(four + line("t8m8", 8, 8, "100", "Megatron-LM", 64)).regret->groups.empty());
   EXPECT_EQ(of(four + line("t8m8", 8, 8, "100")).regret->groups.size(), 1U);
 }
 
 TEST_F(RegretOfTables, IsThereWhereItIsAskedFor) {
-  const auto report = score(
-      {tables_.write("table.csv", kTrainingHeader + five({"1", "1", "1", "1", "1"}))}, options());
-  ASSERT_TRUE(report);
-  EXPECT_FALSE(report->regret);
+  const auto report = value_of(score(
+      {tables_.write("table.csv", kTrainingHeader + five({"1", "1", "1", "1", "1"}))}, options()));
+  EXPECT_FALSE(report.regret);
 }
 
 }  // namespace

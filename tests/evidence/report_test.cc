@@ -1,16 +1,11 @@
 // The report as text, JSON and CSV.
 #include "evidence/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-namespace foreshard::accuracy {
-namespace report_test {
+#include "tests/test.h"
 
-using testing::HasSubstr;
+namespace foreshard::accuracy::report_test {
 
 Outcome row_of(std::string id, double measured, double predicted) {
   Outcome row;
@@ -114,12 +109,11 @@ TEST(Causes, ErrorsGrowWithThePartThatIsWrong) {
   const auto rows = steps_of_dear_communication();
   std::vector<const Outcome*> all;
   for (const Outcome& row : rows) all.push_back(&row);
-  const auto tendency = tendency_of(all);
-  ASSERT_TRUE(tendency);
-  EXPECT_STREQ(tendency->part->key, "tp_comm");
-  EXPECT_GT(tendency->correlation, 0.99);
+  const auto tendency = value_of(tendency_of(all));
+  EXPECT_STREQ(tendency.part->key, "tp_comm");
+  EXPECT_GT(tendency.correlation, 0.99);
   EXPECT_THAT(
-      in_words(*tendency),
+      in_words(tendency),
       HasSubstr("farthest off where the share of tensor-parallel communication is large (r = "));
   all.pop_back();
   EXPECT_FALSE(tendency_of(all)) << "seven rows are too few";
@@ -134,7 +128,7 @@ TEST(Causes, NameWhatTheRowLeavesOpen) {
             "assumed: micro_batch; rates or links that nobody measured on its devices; 80 % "
             "computation, 20 % tensor-parallel communication");
   row.reason = "predicted not to fit";
-  EXPECT_THAT(likely_causes(row, {}), testing::StartsWith("predicted not to fit; assumed"));
+  EXPECT_THAT(likely_causes(row, {}), StartsWith("predicted not to fit; assumed"));
 }
 
 TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
@@ -160,5 +154,4 @@ TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
   EXPECT_THAT(page, HasSubstr("| 1 | unsupported: experts |"));
 }
 
-}  // namespace report_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::report_test

@@ -1,8 +1,7 @@
 // Names of frameworks and models in tables of measured steps, as the catalogue has them.
 #include "evidence/row_format.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -13,7 +12,7 @@ class Format : public testing::Test {
                                         const std::string& notes = "") const {
     return format_.framework_named(framework, source, notes);
   }
-  yaml::Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
+  yaml::Loader loader_{shipped_options()};
   RowFormat format_ = *loader_.read_ref<RowFormat>("training-steps");
 };
 
@@ -82,30 +81,26 @@ TEST(LayersByWeights, PutsMoreLayersOnTheFirstStage) {
   model.hidden = 100;
   model.ffn = 200;
   model.vocabulary = 4 * 100 + 3 * 200;
-  EXPECT_THAT(layers_by_weights(model, 2), testing::ElementsAre(3, 1));
+  EXPECT_THAT(layers_by_weights(model, 2), ElementsAre(3, 1));
 }
 
 // A table with other names of columns needs a file, and no code.
 TEST_F(Format, IsToldByTheNamesOfColumns) {
   const auto of = [](const char* header) {
-    const auto table = read_csv(header, "table.csv");
-    EXPECT_TRUE(table);
-    const auto format = format_of(*table, {FORESHARD_SOURCE_DIR "/configs"});
-    EXPECT_TRUE(format) << format.error().message;
-    return *format != nullptr;
+    const auto table = value_of(read_csv(header, "table.csv"));
+    return value_of(format_of(table, {FORESHARD_SOURCE_DIR "/configs"})) != nullptr;
   };
   EXPECT_TRUE(of("id,model_name,metric\n1,2,3\n"));
   EXPECT_FALSE(of("op,bytes,time_us,nodes\n1,2,3,4\n"));
 }
 
 std::string fault(const std::string& change) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   const auto format = loader.read_text<RowFormat>("extends: training-steps\n" + change, "text");
-  return format ? "" : format.error().message;
+  return message_of(format, "");
 }
 
 TEST(RowFormats, AreCheckedAsAWhole) {
-  using testing::HasSubstr;
   EXPECT_EQ(fault(""), "");
   EXPECT_THAT(fault("required: [tides]"), HasSubstr("gives no name to the column 'tides'"));
   EXPECT_THAT(fault("frameworks: [{framework: Halo, take: halo}]"),

@@ -1,11 +1,6 @@
 // A measured row is predicted as `simulate` predicts its study: the same time, memory and interval,
 // to the last digit. The measurements are not part of the project: without them the test says so
 // and is skipped.
-#include <algorithm>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -14,6 +9,7 @@
 #include "evidence/training.h"
 #include "tests/evidence/tables.h"
 #include "tests/seeds.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
@@ -29,9 +25,8 @@ std::vector<TrainingRow> all_rows(const RowFormat& format) {
       const auto text = read_file(file.path(), 64_MiB);
       const auto table = read_csv(*text, file.path().string());
       if (!table || !table->column("model_name")) continue;
-      const auto read = read_training(*table, format, file.path().string());
-      EXPECT_TRUE(read) << read.error().message;
-      for (const TrainingRow& row : *read)
+      const auto read = value_of(read_training(*table, format, file.path().string()));
+      for (const TrainingRow& row : read)
         if (row.fault.empty() && !part_named(row.metric)) rows.push_back(row);
     }
   }
@@ -61,18 +56,16 @@ TEST(RowsAsStudies, AreWhatSimulateSays) {
   const Context context{.catalogue = catalogue,
                         .communication = *std::move(communication),
                         .errors = *std::move(errors)};
-  const auto format = loader.read_ref<RowFormat>("training-steps");
-  ASSERT_TRUE(format) << format.error().message;
-  std::vector<TrainingRow> rows = all_rows(*format);
+  const auto format = value_of(loader.read_ref<RowFormat>("training-steps"));
+  std::vector<TrainingRow> rows = all_rows(format);
   rows.resize(std::min(rows.size(), seeds<std::size_t>(200, 100'000)));
   std::size_t compared = 0;
   for (const TrainingRow& row : rows) {
-    const Outcome outcome = evaluate(row, *format, context);
+    const Outcome outcome = evaluate(row, format, context);
     if (outcome.status != RowStatus::kOk) continue;
-    const auto text = study_text(row, *format, catalogue);
-    ASSERT_TRUE(text) << row.id << ": " << text.error().message;
-    const auto prediction = simulated(tables.write("row.yaml", *text), catalogue);
-    ASSERT_TRUE(prediction) << row.id << ": " << prediction.error().message << *text;
+    const auto text = value_of(study_text(row, format, catalogue), row.id);
+    const auto prediction = simulated(tables.write("row.yaml", text), catalogue);
+    ASSERT_TRUE(prediction) << row.id << ": " << prediction.error().message << text;
     if (outcome.quantity == Quantity::kTime) {
       EXPECT_EQ(*outcome.predicted, prediction->step.in_base()) << row.id;
       EXPECT_EQ(*outcome.low, prediction->low.in_base()) << row.id;

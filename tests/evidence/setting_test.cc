@@ -1,19 +1,13 @@
 // From the columns of a row to cluster, model and strategy; what is assumed; what is unsupported.
 #include "evidence/setting.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/evidence/rows.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
-using study::OpenSetting;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST_F(SettingOf, ARowThatStatesEverything) {
   const Setting setting = of(full_row());
@@ -38,14 +32,9 @@ TEST_F(SettingOf, ARowThatStatesEverything) {
 }
 
 TEST_F(SettingOf, WhatIsUnstatedIsAssumed) {
-  TrainingRow row = full_row();
-  row.internode_gbps_per_gpu = {};
-  row.gpu_mem_gb = {};
-  row.dp = {};
-  row.vocab = {};
-  row.zero_stage = "";
-  row.seq_parallel = "";
-  row.precision = "fp16/bf16 (not stated)";
+  TrainingRow row = full_row(
+      "internode_gbps_per_gpu= | gpu_mem_gb= | dp= | vocab= | zero_stage= | seq_parallel= | "
+      "precision=fp16/bf16 (not stated)");
   const Setting setting = of(row);
   EXPECT_THAT(setting.assumed, ElementsAre("gpu_memory", "network", "precision", "seq_parallel",
                                            "vocabulary", "zero_stage"));
@@ -55,16 +44,12 @@ TEST_F(SettingOf, WhatIsUnstatedIsAssumed) {
 }
 
 TEST_F(SettingOf, OneNodeNeedsNoNetwork) {
-  TrainingRow row = full_row();
-  row.num_gpus = 8;
-  row.dp = 2;
-  row.internode_gbps_per_gpu = {};
+  TrainingRow row = full_row("num_gpus=8 | dp=2 | internode_gbps_per_gpu=");
   EXPECT_THAT(of(row).assumed, IsEmpty());
 }
 
 TEST_F(SettingOf, TheFrameworkIsThatOfRowAndSource) {
-  TrainingRow row = full_row();
-  row.framework = "Megatron-DeepSpeed (BigScience fork)";
+  TrainingRow row = full_row("framework=Megatron-DeepSpeed (BigScience fork)");
   EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed-bloom");
   row.framework = "Megatron-DeepSpeed";
   EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed");
@@ -74,10 +59,7 @@ TEST_F(SettingOf, TheFrameworkIsThatOfRowAndSource) {
 // interleaved in chunks of one layer (two do not divide 15), since all five leave an even number of
 // micro-batches for 2 stages. Each with three ways to recompute.
 TEST_F(SettingOf, OpenKnobsAreTried) {
-  TrainingRow row = full_row();
-  row.mbs = {};
-  row.vpp = {};
-  row.recompute = "";
+  TrainingRow row = full_row("mbs= | vpp= | recompute=");
   const Setting setting = of(row);
   EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute", "virtual_stages"));
   const auto choices = choices_of(setting.strategy, setting.model, setting.open);
@@ -90,32 +72,22 @@ TEST_F(SettingOf, OpenKnobsAreTried) {
 
 // 2 stages x 4 x 16 replicas x micro-batches of 4.
 TEST_F(SettingOf, ABatchThatIsNotPrintedFillsThePipeline) {
-  TrainingRow row = full_row();
-  row.gbs = {};
+  TrainingRow row = full_row("gbs=");
   EXPECT_EQ(of(row).strategy.global_batch, 512);
   EXPECT_THAT(of(row).assumed, ElementsAre("global_batch"));
 }
 
-TrainingRow row_of_experts() {
-  TrainingRow row = full_row();
-  row.source = "MoE";
-  row.framework = "Megatron-Core";
-  row.model_name = "Mixtral";
-  row.experts = 8;
-  row.topk = 2;
-  row.ep = 8;
-  row.tp = row.pp = 1;
-  row.dp = 64;
-  row.precision = "bf16";
-  return row;
+TrainingRow row_of_experts(const std::string& changes = "") {
+  return full_row(
+      "source=MoE | framework=Megatron-Core | model_name=Mixtral | experts=8 | topk=2 | ep=8 | "
+      "tp=1 | pp=1 | dp=64 | precision=bf16 | " +
+      changes);
 }
 
 // Megatron-LM's reference mappings have micro-batches of 1; models without experts, and other
 // frameworks, are tried with several.
 TEST_F(SettingOf, MicroBatchesOfModelsWithExperts) {
-  TrainingRow row = row_of_experts();
-  row.mbs = {};
-  row.recompute = "";
+  TrainingRow row = row_of_experts("mbs= | recompute=");
   const Setting setting = of(row);
   EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute"));
   const auto choices = choices_of(setting.strategy, setting.model, setting.open);
@@ -143,9 +115,8 @@ TEST_F(SettingOf, WhoWaitsForCountsOfTokens) {
 
 // Recipes that drop tokens know the slots of their experts; on Blackwell the step is one graph.
 TEST_F(SettingOf, RecipesThatDropTokens) {
-  TrainingRow row = row_of_experts();
-  row.framework = "Megatron-Bridge (NeMo 25.09)";
-  row.notes = "variant: tokendrop";
+  TrainingRow row =
+      row_of_experts("framework=Megatron-Bridge (NeMo 25.09) | notes=variant: tokendrop");
   EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
   EXPECT_GT(of(row).strategy.host_time(), 0_s);
   row.gpu = "B200";
@@ -155,12 +126,9 @@ TEST_F(SettingOf, RecipesThatDropTokens) {
 
 // Of rows without their recipe: by the month of the container.
 TEST_F(SettingOf, RecipesOfRacks) {
-  TrainingRow row = row_of_experts();
-  row.gpu = "GB200";
-  row.gpu_mem_gb = {};
-  row.gpus_per_node = 4;
-  row.framework = "Megatron-Bridge (NeMo)";
-  row.source = "summary, NeMo container 26.02.01";
+  TrainingRow row = row_of_experts(
+      "gpu=GB200 | gpu_mem_gb= | gpus_per_node=4 | framework=Megatron-Bridge (NeMo) | "
+      "source=summary, NeMo container 26.02.01");
   EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
   EXPECT_FALSE(of(row).strategy.overlap_experts);
   row.source = "summary, NeMo container 26.08";
@@ -174,13 +142,9 @@ TEST_F(SettingOf, RecipesOfRacks) {
 }
 
 TEST_F(SettingOf, ABranchOfExpertsAlone) {
-  TrainingRow row = row_of_experts();
-  row.layers = 1;
-  row.heads = row.kv_heads = row.vocab = row.gbs = {};
-  row.experts = 32;
-  row.topk = 8;
-  row.notes =
-      "one MoE layer only (router); shared expert 2048, group-limited routing 4 of 8 groups";
+  TrainingRow row = row_of_experts(
+      "layers=1 | heads= | kv_heads= | vocab= | gbs= | experts=32 | topk=8 | notes=one MoE layer "
+      "only (router); shared expert 2048, group-limited routing 4 of 8 groups");
   const Model model = of(row).model;
   EXPECT_EQ(model.pattern, "E");
   EXPECT_EQ(model.heads, 0);
@@ -191,11 +155,8 @@ TEST_F(SettingOf, ABranchOfExpertsAlone) {
 
 // Tokens to experts on tensor-parallel ranks and replicas, once per node.
 TEST_F(SettingOf, DeepEpOverTensorRanksToo) {
-  TrainingRow row = row_of_experts();
-  row.tp = 2;
-  row.dp = 32;
-  row.seq_parallel = "True";
-  row.notes = "dispatcher=DeepEP; ETP=1";
+  TrainingRow row =
+      row_of_experts("tp=2 | dp=32 | seq_parallel=True | notes=dispatcher=DeepEP; ETP=1");
   EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
   row.notes = "dispatcher=A2A; ETP=1";
   EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
@@ -207,12 +168,7 @@ TEST_F(SettingOf, DeepEpOverTensorRanksToo) {
 // Experts over a part of the tensor- and context-parallel ranks, as rows say: in their notes, in
 // the name of the run, or by the framework that ran them.
 TEST_F(SettingOf, ExpertsOverAnyDivisionOfTheRanks) {
-  TrainingRow row = row_of_experts();
-  row.tp = 4;
-  row.cp = "8";
-  row.dp = 4;
-  row.num_gpus = 128;
-  row.seq_parallel = "True";
+  TrainingRow row = row_of_experts("tp=4 | cp=8 | dp=4 | num_gpus=128 | seq_parallel=True");
   EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 0);
   row.notes = "ETP=1";
   EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 1);
@@ -225,9 +181,7 @@ TEST_F(SettingOf, ExpertsOverAnyDivisionOfTheRanks) {
 }
 
 TEST_F(SettingOf, Llama) {
-  TrainingRow row = full_row();
-  row.model_name = "LLAMA3_70B";
-  row.kv_heads = 8;
+  TrainingRow row = full_row("model_name=LLAMA3_70B | kv_heads=8");
   const Model model = of(row).model;
   EXPECT_EQ(model.norm, Norm::kRmsNorm);
   EXPECT_EQ(model.activation, Activation::kSwiglu);
@@ -241,9 +195,7 @@ TEST_F(SettingOf, Llama) {
 // 30 layers on 4 stages: one less on the first and the last (30 + 2 = 4 x 8). 30 on 7: the rest is
 // spread.
 TEST_F(SettingOf, UnevenStages) {
-  TrainingRow row = full_row();
-  row.pp = 4;
-  row.dp = 8;
+  TrainingRow row = full_row("pp=4 | dp=8");
   EXPECT_THAT(of(row).strategy.layers_per_stage, ElementsAre(7, 8, 8, 7));
   row.pp = 7;
   row.tp = 1;
@@ -255,11 +207,7 @@ TEST_F(SettingOf, UnevenStages) {
 // A layer has 16 x 3072^2 weights, the output projection 1.02 times as many: of 31.02 a stage's
 // share is 7.76, and it takes the layer that goes beyond.
 TEST_F(SettingOf, StagesOfNanotronGoByCost) {
-  TrainingRow row = full_row();
-  row.framework = "nanotron";
-  row.pp = 4;
-  row.dp = 8;
-  row.vpp = 1;
+  TrainingRow row = full_row("framework=nanotron | pp=4 | dp=8 | vpp=1");
   const Setting setting = of(row);
   EXPECT_THAT(setting.strategy.layers_per_stage, ElementsAre(8, 8, 8, 6));
   EXPECT_THAT(setting.assumed, IsEmpty());
@@ -294,9 +242,7 @@ TEST_F(SettingOf, ShardingInWords) {
 }
 
 TEST_F(SettingOf, RecipesOfFp8) {
-  TrainingRow row = full_row();
-  row.gpu = "H100";
-  row.gpu_mem_gb = 80;
+  TrainingRow row = full_row("gpu=H100 | gpu_mem_gb=80");
   const auto recipe = [&](const char* precision, const char* framework, const char* notes) {
     row.precision = precision;
     row.framework = framework;
@@ -313,13 +259,13 @@ TEST_F(SettingOf, RecipesOfFp8) {
     const Setting setting = recipe(precision, megatron.c_str(), "");
     EXPECT_EQ(setting.strategy.quantization, expected) << precision;
     EXPECT_EQ(setting.strategy.precision, DType::kBf16);
-    EXPECT_THAT(setting.assumed, testing::Not(testing::Contains("quantization")));
+    EXPECT_THAT(setting.assumed, Not(Contains("quantization")));
   }
   const Setting stated = recipe("FP8", megatron.c_str(), "delayed scaling; fp8 params on");
   EXPECT_EQ(stated.strategy.quantization, Quantization::kFp8Delayed);
   EXPECT_TRUE(stated.strategy.quantized_parameters);
-  EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
-  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+  EXPECT_THAT(stated.assumed, Not(Contains("quantization")));
+  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, Contains("quantization"));
   EXPECT_FALSE(recipe("FP8", megatron.c_str(), "").strategy.quantized_parameters);
   // Recipes of Megatron-Bridge, and of adapters, hold weights so unless they say otherwise.
   const char* bridge = "Megatron-Bridge (NeMo 26.02)";
@@ -330,11 +276,7 @@ TEST_F(SettingOf, RecipesOfFp8) {
 
 // Rows that NVIDIA's code for 8B of MLPerf Training 5.1 made.
 TEST_F(SettingOf, Fp4WithoutRotation) {
-  TrainingRow row = full_row();
-  row.gpu = "B200";
-  row.gpu_mem_gb = {};
-  row.precision = "NVFP4";
-  row.framework = "NeMo 25.09";
+  TrainingRow row = full_row("gpu=B200 | gpu_mem_gb= | precision=NVFP4 | framework=NeMo 25.09");
   EXPECT_EQ(of(row).strategy.quantization, Quantization::kNvFp4);
   row.source = "MLPerf Training v5.1 Dell";
   row.notes = "logged every 32nd step";
@@ -342,8 +284,7 @@ TEST_F(SettingOf, Fp4WithoutRotation) {
 }
 
 TEST_F(SettingOf, WhatNotesSayOfKernels) {
-  TrainingRow row = full_row();
-  row.framework = "NeMo 25.04";
+  TrainingRow row = full_row("framework=NeMo 25.04");
   const Framework plain = *of(row).strategy.framework;
   EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
   row.framework = "NeMo AutoModel";
@@ -366,7 +307,7 @@ TEST_F(SettingOf, ContextParallelism) {
   const Setting setting = of(row);
   EXPECT_EQ(setting.strategy.context_parallel, 2);
   EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
-  EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
+  EXPECT_THAT(setting.assumed, Contains("context_exchange"));
   const auto exchange_of = [&](const char* framework) {
     row.framework = framework;
     return of(row).strategy.context_exchange;
@@ -398,16 +339,15 @@ TEST_F(SettingOf, RecomputationInTheWordsOfFrameworks) {
 }
 
 TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
-  TrainingRow row = full_row();
-  row.source = "MLPerf Training v5.0";
-  row.notes = "LoRA rank 8 alpha 32, base frozen";
+  TrainingRow row =
+      full_row("source=MLPerf Training v5.0 | notes=LoRA rank 8 alpha 32, base frozen");
   Setting setting = of(row);
   ASSERT_TRUE(setting.model.adapters);
   EXPECT_EQ(setting.model.adapters->rank, 8);
   EXPECT_EQ(setting.model.adapters->targets,
             (std::vector{AdapterTarget::kQkv, AdapterTarget::kAttentionOut}));
   EXPECT_TRUE(setting.model.adapters->dropout);
-  EXPECT_THAT(setting.assumed, testing::Contains("adapters"));
+  EXPECT_THAT(setting.assumed, Contains("adapters"));
   row.source = "NVIDIA";
   row.framework = "Megatron-Bridge (NeMo 26.06)";
   row.notes = "task=lora; derived step_time=2.6400s";
@@ -421,14 +361,9 @@ TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
 
 // As NVIDIA's tables and SimuMax's write them.
 TEST_F(SettingOf, WindowsAndLatents) {
-  TrainingRow row = full_row();
-  row.model_name = "GPT OSS 120B";
-  row.hidden = 2880;
-  row.heads = 64;
-  row.kv_heads = 8;
-  row.ffn = 2880;
-  row.experts = 128;
-  row.topk = 4;
+  TrainingRow row = full_row(
+      "model_name=GPT OSS 120B | hidden=2880 | heads=64 | kv_heads=8 | ffn=2880 | experts=128 | "
+      "topk=4");
   row.notes =
       "head_dim=64, moe_ffn=2880, alternating sliding window 128/full attention, bias in "
       "linears; MoE: token distribution force-balanced, dropless";
@@ -446,15 +381,12 @@ TEST_F(SettingOf, WindowsAndLatents) {
   EXPECT_EQ(setting.model.key_value_rank, 512);
   EXPECT_EQ(setting.model.head_size(), 192);
   EXPECT_EQ(setting.model.value_size(), 128);
-  EXPECT_THAT(setting.assumed, testing::Contains("head_dim"));
+  EXPECT_THAT(setting.assumed, Contains("head_dim"));
 }
 
 TEST_F(SettingOf, HybridsAreTheCatalogues) {
-  TrainingRow row = full_row();
-  row.model_name = "Nemotron-H 8B";
-  row.layers = 52;
-  row.hidden = 4096;
-  row.notes = "hybrid Mamba2/attention";
+  TrainingRow row = full_row(
+      "model_name=Nemotron-H 8B | layers=52 | hidden=4096 | notes=hybrid Mamba2/attention");
   const Model hybrid = of(row).model;
   EXPECT_TRUE(hybrid.has_mixer(Mixer::kMamba));
   EXPECT_EQ(hybrid.sequence, 2048);
@@ -492,13 +424,12 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
 }
 
 TEST_F(SettingOf, Schedules) {
-  TrainingRow row = full_row();
-  row.notes = "schedule=ZB-2p; m=24";
+  TrainingRow row = full_row("notes=schedule=ZB-2p; m=24");
   EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
-  EXPECT_THAT(of(row).assumed, testing::Contains("optimizer_synchronization"));
+  EXPECT_THAT(of(row).assumed, Contains("optimizer_synchronization"));
   row.notes = "schedule=ZB-2p-sync; m=24";
   EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
-  EXPECT_THAT(of(row).assumed, testing::Not(testing::Contains("optimizer_synchronization")));
+  EXPECT_THAT(of(row).assumed, Not(Contains("optimizer_synchronization")));
   row.notes = "text, schedule=zbv; the table prints VPP 2";
   EXPECT_EQ(of(row).strategy.schedule, "zb-v");
   EXPECT_EQ(of(row).strategy.virtual_stages, 2);

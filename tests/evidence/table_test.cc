@@ -1,25 +1,18 @@
 // Tables of each kind in, outcomes out; bad tables and what is said about them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/evidence/tables.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 class Score : public testing::Test {
  protected:
   Report of(const std::string& text) {
-    auto report = score({tables_.write("table.csv", text)}, options());
-    EXPECT_TRUE(report) << (report ? "" : report.error().message);
-    return report ? *std::move(report) : Report{};
+    return value_of(score({tables_.write("table.csv", text)}, options()));
   }
   std::string fault(const std::string& text) {
-    const auto report = score({tables_.write("table.csv", text)}, options());
-    return report ? "no fault" : report.error().message;
+    return message_of(score({tables_.write("table.csv", text)}, options()), "no fault");
   }
   Tables tables_;
 };

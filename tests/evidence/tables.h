@@ -2,12 +2,8 @@
 /// Small tables for tests.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "evidence/accuracy.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 

@@ -1,33 +1,22 @@
 // What a row does not say: shapes of unknown models, stages of layers that do not divide, and who
 // shares the optimizer.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/evidence/rows.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
-using study::OpenSetting;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // 126 layers on 16 ranks, as Llama 3 405B has: chunks of one or two layers, of which the first and
 // the last have one less. 2,048 sequences on 128 ranks leave 16 micro-batches.
 TEST_F(SettingOf, LayersThatDoNotDivideAreInterleavedToo) {
-  TrainingRow row = full_row();
-  row.model_name = "Llama-3.1-405B";
-  row.layers = 126;
-  row.num_gpus = 2048;
-  row.tp = 1;
-  row.pp = 16;
-  row.dp = 128;
-  row.mbs = 1;
-  row.gbs = 2048;
-  row.vpp = {};
+  TrainingRow row = full_row(
+      "model_name=Llama-3.1-405B | layers=126 | num_gpus=2048 | tp=1 | pp=16 | dp=128 | mbs=1 | "
+      "gbs=2048 | vpp=");
   const Setting setting = of(row);
-  EXPECT_THAT(setting.open, ElementsAre(OpenSetting::kVirtualStages));
+  EXPECT_THAT(setting.open, ElementsAre(study::OpenSetting::kVirtualStages));
   const auto choices = choices_of(setting.strategy, setting.model, setting.open);
   ASSERT_EQ(choices.size(), 3u);
   EXPECT_EQ(choices[1][0].virtual_stages, 8);
@@ -41,13 +30,7 @@ TEST_F(SettingOf, LayersThatDoNotDivideAreInterleavedToo) {
 
 // The optimizer is cut over ranks of one context, too, also where there is one data-parallel rank.
 TEST_F(SettingOf, RanksOfOneContextShareTheOptimizer) {
-  TrainingRow row = full_row();
-  row.num_gpus = 16;
-  row.pp = 1;
-  row.dp = 1;
-  row.tp = 2;
-  row.cp = "8";
-  row.gbs = 4;
+  TrainingRow row = full_row("num_gpus=16 | pp=1 | dp=1 | tp=2 | cp=8 | gbs=4");
   EXPECT_EQ(of(row).strategy.zero_stage, 1);
   EXPECT_EQ(of(row).strategy.shards(), 8);
   row.num_gpus = 2;
@@ -58,12 +41,8 @@ TEST_F(SettingOf, RanksOfOneContextShareTheOptimizer) {
 // 32 layers of 4,096 with 11,008 wide feed-forward parts and 32,000 words are Llama's 6.7 billion
 // parameters; with 16,384 and 50,257 words GPT-2's.
 TEST_F(SettingOf, AnUnknownNameHasTheShapeOfItsColumns) {
-  TrainingRow row = full_row();
-  row.model_name = "Aurora-7B";
-  row.layers = 32;
-  row.hidden = 4096;
-  row.ffn = 11008;
-  row.vocab = 32000;
+  TrainingRow row =
+      full_row("model_name=Aurora-7B | layers=32 | hidden=4096 | ffn=11008 | vocab=32000");
   const Setting llama = of(row);
   EXPECT_EQ(llama.model.activation, Activation::kSwiglu);
   EXPECT_EQ(llama.model.positions, Positions::kRotary);

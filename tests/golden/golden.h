@@ -3,12 +3,7 @@
 /// the environment accepts what it prints now.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <sstream>
-#include <string>
+#include "tests/test.h"
 
 namespace foreshard {
 

@@ -13,8 +13,6 @@ namespace foreshard::execute {
 namespace {
 
 using plan::Action;
-using plan::ActionId;
-using plan::ActionKind;
 using Gather = StateSharding::Gather;
 
 // Parameters in the middle of training: nothing is zero, nothing is one, products keep their size.
@@ -51,13 +49,13 @@ RoleParameters::RoleParameters(const plan::StepPlan& plan, const plan::Role& rol
     : plan_(plan), options_(options), mesh_(std::move(mesh)) {
   const auto& actions = role.actions;
   for (auto it = actions.begin(); it != actions.end(); ++it) {
-    if (it->kind != ActionKind::kReduce || (it->gives_back & plan::kGradient) == 0) continue;
+    if (it->kind != plan::ActionKind::kReduce || (it->gives_back & plan::kGradient) == 0) continue;
     const auto adds = [units = units_of(it->what)](const Action& action) {
       return plan::completes_gradients(action) &&
              std::ranges::any_of(units, [&](std::int32_t u) { return action.units.contains(u); });
     };
     const auto last = std::find_if(std::reverse_iterator(it), actions.rend(), adds);
-    ended_[static_cast<ActionId>(actions.rend() - last) - 1].push_back(it->what);
+    ended_[static_cast<plan::ActionId>(actions.rend() - last) - 1].push_back(it->what);
   }
 }
 
@@ -221,7 +219,7 @@ Arrays RoleParameters::turned(const Parameter& table, const Arrays& values, bool
   return result;
 }
 
-void RoleParameters::end(const Action& pass, ActionId id) {
+void RoleParameters::end(const Action& pass, plan::ActionId id) {
   if ((pass.gives_back & plan::kWhole) != 0)
     std::erase_if(gathered_, [&](const auto& buffer) { return pass.units.contains(buffer.first); });
   const auto it = ended_.find(id);

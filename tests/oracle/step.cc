@@ -17,7 +17,6 @@
 namespace foreshard::execute {
 namespace {
 
-using plan::Action;
 using plan::ActionKind;
 using Together = std::vector<plan::At>;
 
@@ -54,7 +53,7 @@ class WholeStep {
 
  private:
   const plan::StepPlan& plan() const { return training_.plan; }
-  const Action& action(const plan::At& at) const {
+  const plan::Action& action(const plan::At& at) const {
     return plan().roles[at.role].actions[static_cast<std::size_t>(at.action)];
   }
 
@@ -114,7 +113,7 @@ class WholeStep {
 
   Status carry_out(const Together& together) {
     const plan::At& at = together.front();
-    const Action& what = action(at);
+    const plan::Action& what = action(at);
     RoleParameters& parameters = roles_[at.role].parameters();
     switch (what.kind) {
       case ActionKind::kPass:

@@ -3,29 +3,18 @@
 #include "strategies/graph/hf_config.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace hf_config_test {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+namespace foreshard::hf_config_test {
 
 Model model_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  EXPECT_TRUE(model) << (model ? "" : model.error().message);
-  return model ? model->model : Model{};
+  return value_of(read_shipped(text, "mine", sequence)).model;
 }
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  return model ? "no fault" : model.error().message;
+  return message_of(read_shipped(text, "mine", sequence), "no fault");
 }
 
 TEST(HfConfig, LlamaAsWritten) {
@@ -220,9 +209,9 @@ TEST(HfConfig, TheLongestSequence) {
   const std::string_view llama = R"({"model_type": "llama", "max_position_embeddings": 4096})";
   EXPECT_THAT(read(llama, 4096).remarks, IsEmpty());
   EXPECT_THAT(fault_of(llama, 8192),
-              testing::AllOf(HasSubstr("'max_position_embeddings' gives the model 4,096 positions, "
-                                       "and the sequence has 8,192 tokens"),
-                             HasSubstr("huggingface.extend=true")));
+              AllOf(HasSubstr("'max_position_embeddings' gives the model 4,096 positions, "
+                              "and the sequence has 8,192 tokens"),
+                    HasSubstr("huggingface.extend=true")));
   EXPECT_THAT(fault_of(R"({"model_type": "gpt2"})", 2048), HasSubstr("'n_positions'"));
   EXPECT_EQ(read(R"({"model_type": "bloom", "seq_length": 512})", 4096).model.sequence, 4096);
 }
@@ -584,5 +573,4 @@ TEST(HfConfig, NullIsAsIfLeftOut) {
   EXPECT_EQ(model.head_size(), 256);
 }
 
-}  // namespace hf_config_test
-}  // namespace foreshard
+}  // namespace foreshard::hf_config_test

@@ -1,20 +1,13 @@
 // Encoders, alone and before a decoder, from config.json. Where a file leaves sizes out they are
 // the defaults of the configuration class, which are those of a published model.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace hf_encoders_test {
-
-using testing::HasSubstr;
+namespace foreshard::hf_encoders_test {
 
 HfModel encoder_of(std::string_view text, std::optional<std::int64_t> sequence = {}) {
-  const auto read = read_shipped(text, "mine", sequence);
-  EXPECT_TRUE(read) << (read ? "" : read.error().message);
-  return read ? *read : HfModel{};
+  return value_of(read_shipped(text, "mine", sequence));
 }
 
 std::int64_t count(std::string_view text) {
@@ -22,8 +15,7 @@ std::int64_t count(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  const auto read = read_shipped(text, "mine", std::nullopt);
-  return read ? "no fault" : read.error().message;
+  return message_of(read_shipped(text, "mine", std::nullopt), "no fault");
 }
 
 // google-bert/bert-base-uncased, by its classes: with both heads of the pretraining 110,106,428,
@@ -37,7 +29,7 @@ TEST(HfEncoders, BertByItsClasses) {
                      "id2label": {"0": "a", "1": "b", "2": "c"}, "tie_word_embeddings": false})");
   EXPECT_EQ(parameter_count(three.model), 109'482'240 + 3 * 769);
   EXPECT_EQ(three.model.sequence, 512);
-  EXPECT_THAT(three.remarks, testing::IsEmpty());
+  EXPECT_THAT(three.remarks, IsEmpty());
   EXPECT_THAT(refusal(R"({"model_type": "bert", "is_decoder": true})"), HasSubstr("'is_decoder'"));
   EXPECT_THAT(refusal(R"({"model_type": "bert", "position_embedding_type": "relative_key"})"),
               HasSubstr("'position_embedding_type' is \"relative_key\""));
@@ -55,7 +47,7 @@ TEST(HfEncoders, ViT) {
   EXPECT_EQ(large.model.sequence, 577);
   EXPECT_EQ(parameter_count(large.model), 86'567'656 + (577 - 197) * 768);
   EXPECT_THAT(large.remarks,
-              testing::ElementsAre("the sequence is the 577 tokens that an image has, not 256"));
+              ElementsAre("the sequence is the 577 tokens that an image has, not 256"));
   EXPECT_THAT(refusal(R"({"model_type": "vit", "image_size": 225})"),
               HasSubstr("an image of 225 x 225 pixels does not divide into squares of 16"));
 }
@@ -66,7 +58,7 @@ TEST(HfEncoders, T5) {
   const HfModel small = encoder_of(R"({"model_type": "t5", "is_encoder_decoder": true})");
   EXPECT_EQ(parameter_count(small.model), 60'506'624);
   EXPECT_EQ(small.model.encoder->sequence, 512);
-  EXPECT_THAT(small.remarks, testing::ElementsAre(HasSubstr("read 512 tokens each")));
+  EXPECT_THAT(small.remarks, ElementsAre(HasSubstr("read 512 tokens each")));
   EXPECT_EQ(count(R"({"model_type": "t5", "d_model": 768, "num_layers": 12, "num_heads": 12,
                       "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false})"),
             247'577'856);
@@ -99,5 +91,4 @@ TEST(HfEncoders, OthersSayWhatTheyAre) {
                         "pairs of the samples of all ranks, which are not modelled"));
 }
 
-}  // namespace hf_encoders_test
-}  // namespace foreshard
+}  // namespace foreshard::hf_encoders_test

@@ -1,18 +1,12 @@
 // What is wrong with a config.json is said with its key.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace hf_faults_test {
-
-using testing::AllOf;
-using testing::HasSubstr;
+namespace foreshard::hf_faults_test {
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  return model ? "no fault" : model.error().message;
+  return message_of(read_shipped(text, "mine", sequence), "no fault");
 }
 
 TEST(HfFaults, ErrorsNameTheKey) {
@@ -44,5 +38,4 @@ TEST(HfFaults, SizesThatContradictEachOther) {
               HasSubstr("kv_heads 5"));
 }
 
-}  // namespace hf_faults_test
-}  // namespace foreshard
+}  // namespace foreshard::hf_faults_test

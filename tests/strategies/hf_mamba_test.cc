@@ -1,23 +1,17 @@
 // config.json of state-space models and hybrids.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
-using testing::HasSubstr;
-
 Model hybrid_of(const std::string& json) {
-  const auto read = read_shipped(json, "mine", std::nullopt);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? read->model : Model{};
+  return value_of(read_shipped(json, "mine", std::nullopt)).model;
 }
 
 std::string hybrid_fault(const std::string& json) {
-  const auto read = read_shipped(json, "mine", std::nullopt);
-  return read ? "no fault" : read.error().message;
+  return message_of(read_shipped(json, "mine", std::nullopt), "no fault");
 }
 
 // Layers of one branch each: their letters, and what the letters need.

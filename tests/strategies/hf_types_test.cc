@@ -1,23 +1,14 @@
 // The model types of the catalogue, each by a config.json that states nothing, or no more than what
 // its layers are; and types of one's own.
-#include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/golden/golden.h"
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace hf_types_test {
-
-using testing::HasSubstr;
+namespace foreshard::hf_types_test {
 
 std::vector<std::string> lines_of(const Model& model) {
   std::vector<std::string> lines;
@@ -41,7 +32,7 @@ std::string config_of(const std::string& type) {
 }
 
 TEST(HfTypes, GiveWhatTheirFilesSay) {
-  const yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const yaml::Loader loader(shipped_options());
   std::string text;
   for (const std::string& type : loader.names<HfType>()) {
     const auto read = read_shipped(config_of(type), "mine", std::nullopt);
@@ -53,15 +44,12 @@ TEST(HfTypes, GiveWhatTheirFilesSay) {
 
 // What `check` and `catalog` write of a type is that type.
 TEST(HfTypes, AreWrittenAsTheyAreRead) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   for (const std::string& name : loader.names<HfType>()) {
-    const auto type = loader.read_ref<HfType>(name);
-    ASSERT_TRUE(type) << type.error().message;
-    const std::string written = yaml::echo(*type);
-    const auto again = loader.read_text<HfType>(written, name);
-    ASSERT_TRUE(again) << again.error().message;
-    EXPECT_EQ(yaml::echo(*again), written);
-    EXPECT_FALSE(type->source.empty()) << name;
+    const auto type = value_of(loader.read_ref<HfType>(name));
+    const std::string written = yaml::echo(type);
+    EXPECT_EQ(yaml::echo(value_of(loader.read_text<HfType>(written, name))), written);
+    EXPECT_FALSE(type.source.empty()) << name;
   }
 }
 
@@ -76,13 +64,13 @@ TEST(HfTypes, OfOnesOwnStandInACatalogue) {
   const auto read = [&](const std::string& text) {
     return read_hf_config(text, "my-model", std::nullopt, false, loader);
   };
-  const auto model = read(R"({"model_type": "mine", "depth": 3, "max_position_embeddings": 16})");
-  ASSERT_TRUE(model) << model.error().message;
-  EXPECT_EQ(model->model.layers, 3);
-  EXPECT_EQ(model->model.hidden, 4096);
-  EXPECT_EQ(model->model.norm, Norm::kLayerNorm);
-  EXPECT_TRUE(model->model.qkv_bias);
-  EXPECT_EQ(model->model.sequence, 2048);
+  const auto model =
+      value_of(read(R"({"model_type": "mine", "depth": 3, "max_position_embeddings": 16})"));
+  EXPECT_EQ(model.model.layers, 3);
+  EXPECT_EQ(model.model.hidden, 4096);
+  EXPECT_EQ(model.model.norm, Norm::kLayerNorm);
+  EXPECT_TRUE(model.model.qkv_bias);
+  EXPECT_EQ(model.model.sequence, 2048);
   EXPECT_THAT(read(R"({"model_type": "mine", "hidden_act": "relu"})").error().message,
               HasSubstr("for type 'mine'; modelled are: silu swish"));
   // Known as an encoder that is not modelled, until a file says how it is read.
@@ -103,10 +91,10 @@ TEST(HfTypes, AreNoPaths) {
 }
 
 TEST(HfTypes, RefuseSizesThatDivideByNothing) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   const auto fault_of = [&](const std::string& text) {
     const auto type = loader.read_text<HfType>(text, "mine.yaml");
-    return type ? std::string() : type.error().message;
+    return message_of(type, "");
   };
   EXPECT_THAT(fault_of("extends: mamba2\nmamba: {groups: {default: 0}}\n"),
               HasSubstr("'groups' needs a default of at least 1"));
@@ -118,5 +106,4 @@ TEST(HfTypes, RefuseSizesThatDivideByNothing) {
               HasSubstr("'unless' is given beside 'is'"));
 }
 
-}  // namespace hf_types_test
-}  // namespace foreshard
+}  // namespace foreshard::hf_types_test

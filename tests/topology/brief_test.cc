@@ -1,8 +1,7 @@
 // The few lines from which an object can be read again.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "base/yaml/describe.h"
+#include "tests/test.h"
 
 #include "topology/cluster_config.h"
 
@@ -11,21 +10,16 @@ namespace {
 
 class Brief : public testing::Test {
  protected:
-  std::string of(const ClusterConfig& cluster) {
-    const auto text = brief(cluster, loader_);
-    EXPECT_TRUE(text) << text.error().message;
-    return text ? *text : "";
-  }
+  std::string of(const ClusterConfig& cluster) { return value_of(brief(cluster, loader_)); }
   ClusterConfig cluster() {
-    auto node = loader_.read_ref<NodeConfig>("dgx-a100-80gb");
-    EXPECT_TRUE(node) << node.error().message;
+    auto node = value_of(loader_.read_ref<NodeConfig>("dgx-a100-80gb"));
     ClusterConfig cluster;
     cluster.name = "two";
     cluster.nodes = 2;
-    cluster.node = Ref<NodeConfig>{*std::move(node), "dgx-a100-80gb"};
+    cluster.node = Ref<NodeConfig>{std::move(node), "dgx-a100-80gb"};
     return cluster;
   }
-  Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
+  Loader loader_{shipped_options()};
 };
 
 TEST_F(Brief, LeavesOutDefaultsAndNamesTheCatalogue) {
@@ -67,18 +61,15 @@ TEST_F(Brief, WritesInFullWhatExtendsCannotSay) {
   ClusterConfig changed = cluster();
   changed.node->value.device.value.tensor_peak.erase("bf16");
   const std::string text = of(changed);
-  EXPECT_THAT(text, testing::Not(testing::HasSubstr("extends: dgx-a100-80gb")));
-  const auto read = loader_.read_text<ClusterConfig>(text, "text");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_FALSE(read->node->value.device->tensor_peak.contains("bf16"));
+  EXPECT_THAT(text, Not(HasSubstr("extends: dgx-a100-80gb")));
+  const auto read = value_of(loader_.read_text<ClusterConfig>(text, "text"));
+  EXPECT_FALSE(read.node->value.device->tensor_peak.contains("bf16"));
 }
 
 TEST_F(Brief, NamesWhatIsNotThere) {
   ClusterConfig changed = cluster();
   changed.node->name = "dgx-a100-80gbb";
-  const auto text = brief(changed, loader_);
-  ASSERT_FALSE(text);
-  EXPECT_THAT(text.error().message, testing::HasSubstr("dgx-a100-80gbb"));
+  EXPECT_THAT(message_of(brief(changed, loader_)), HasSubstr("dgx-a100-80gbb"));
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 // Every machine and cluster of the catalogue can be read, built and routed.
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <set>
 
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/summary.h"
 
@@ -27,17 +23,16 @@ TEST(Catalogue, EveryNodeBuilds) {
   for (const char* folder : {"nodes", "nodes/by-device"})
     for (const auto& path : files(folder)) {
       yaml::Loader loader({.catalogue = {kConfigs}});
-      const auto node = loader.read_file<NodeConfig>(path);
-      ASSERT_TRUE(node) << node.error().message;
-      const auto cluster = must_build(small_cluster(node->nics ? 2 : 1, {}, *node));
+      const auto node = value_of(loader.read_file<NodeConfig>(path));
+      const auto cluster = must_build(small_cluster(node.nics ? 2 : 1, {}, node));
       for (std::int64_t i = 1; i < std::ssize(cluster.devices()); ++i)
         EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(i))) << path;
       if (std::string(folder) == "nodes/by-device") {
         // "GH200-96GB-4gpu": nodes of four, where the usual one has fewer (cluster_for.h).
-        const std::string sized = node->device->name + "-" + std::to_string(node->gpus) + "gpu";
-        EXPECT_THAT(path.stem().string(), testing::AnyOf(node->device->name, sized));
+        const std::string sized = node.device->name + "-" + std::to_string(node.gpus) + "gpu";
+        EXPECT_THAT(path.stem().string(), AnyOf(node.device->name, sized));
       } else {
-        EXPECT_FALSE(node->summary.empty()) << path;
+        EXPECT_FALSE(node.summary.empty()) << path;
       }
     }
 }
@@ -45,19 +40,16 @@ TEST(Catalogue, EveryNodeBuilds) {
 TEST(Catalogue, EveryClusterBuilds) {
   for (const auto& path : files("clusters")) {
     yaml::Loader loader({.catalogue = {kConfigs}});
-    const auto config = loader.read_file<ClusterConfig>(path);
-    ASSERT_TRUE(config) << config.error().message;
-    EXPECT_EQ(config->name, path.stem().string());
-    const auto cluster = build_cluster(*config, loader);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    const DeviceId last(std::ssize(cluster->devices()) - 1);
-    const auto route = cluster->route(DeviceId(0), last);
-    ASSERT_TRUE(route) << route.error().message;
-    EXPECT_EQ(fault_in(*cluster, DeviceId(0), last, *route), "");
-    const std::string& kind = config->fabric.kind;
-    if (!config->down.empty()) continue;
+    const auto config = value_of(loader.read_file<ClusterConfig>(path));
+    EXPECT_EQ(config.name, path.stem().string());
+    const auto cluster = value_of(build_cluster(config, loader));
+    const DeviceId last(std::ssize(cluster.devices()) - 1);
+    const auto route = value_of(cluster.route(DeviceId(0), last));
+    EXPECT_EQ(fault_in(cluster, DeviceId(0), last, route), "");
+    const std::string& kind = config.fabric.kind;
+    if (!config.down.empty()) continue;
     const bool clos = kind == "fat-tree" || kind == "rail-fat-tree" || kind == "dual-plane";
-    EXPECT_LT(route->links.size(), clos ? 25U : 100'000U) << "equal switches should be merged";
+    EXPECT_LT(route.links.size(), clos ? 25U : 100'000U) << "equal switches should be merged";
   }
 }
 
@@ -106,18 +98,16 @@ TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
 // a half can send 36 x 721.8 GB/s (900 x 0.802) to the other.
 TEST(Catalogue, Nvl36x2IsOneDomainOfTwoRacks) {
   yaml::Loader loader({.catalogue = {kConfigs}});
-  const auto node = loader.read_ref<NodeConfig>("gb200-nvl36x2");
-  ASSERT_TRUE(node) << node.error().message;
-  const auto cluster = must_build(small_cluster(1, {}, *node));
+  const auto node = value_of(loader.read_ref<NodeConfig>("gb200-nvl36x2"));
+  const auto cluster = must_build(small_cluster(1, {}, node));
   ASSERT_EQ(cluster.devices().size(), 72U);
   EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(35))->links.size(), 2U);
   const auto across = cluster.route(DeviceId(0), DeviceId(36));
   EXPECT_EQ(across->links.size(), 3U);
   EXPECT_EQ(across->widest_kind, LinkKind::kNvLink);
   EXPECT_NEAR(*bisection_bandwidth(cluster) / 1_GB_s, 36 * 721.8, 1e-6);
-  const auto single = loader.read_ref<NodeConfig>("gb200-nvl36");
-  ASSERT_TRUE(single) << single.error().message;
-  EXPECT_EQ(must_build(small_cluster(1, {}, *single)).devices().size(), 36U);
+  const auto single = value_of(loader.read_ref<NodeConfig>("gb200-nvl36"));
+  EXPECT_EQ(must_build(small_cluster(1, {}, single)).devices().size(), 36U);
 }
 
 // Two GPUs on PCIe alone, one switch each: under one socket they meet in it, with two they cross
@@ -129,10 +119,9 @@ TEST(Catalogue, PcieTreesOfOneAndTwoSockets) {
   for (const std::int64_t sockets : {1, 2}) {
     node.pcie.sockets = sockets;
     const auto cluster = must_build(small_cluster(1, {}, node));
-    const auto route = cluster.route(DeviceId(0), DeviceId(1));
-    ASSERT_TRUE(route);
-    EXPECT_EQ(route->links.size(), sockets == 1 ? 4U : 5U);
-    EXPECT_EQ(route->widest_kind, sockets == 1 ? LinkKind::kPcie : LinkKind::kSocket);
+    const auto route = value_of(cluster.route(DeviceId(0), DeviceId(1)));
+    EXPECT_EQ(route.links.size(), sockets == 1 ? 4U : 5U);
+    EXPECT_EQ(route.widest_kind, sockets == 1 ? LinkKind::kPcie : LinkKind::kSocket);
     EXPECT_NEAR(*bisection_bandwidth(cluster) / 1_GB_s, sockets == 1 ? 63.015 : 22, 1e-3);
   }
 }
@@ -140,10 +129,9 @@ TEST(Catalogue, PcieTreesOfOneAndTwoSockets) {
 // Budget of a forecast at this size: building and one ring of routes over all devices.
 TEST(Catalogue, SixteenThousandDevicesAreQuick) {
   yaml::Loader loader({.catalogue = {kConfigs}});
-  const auto config = loader.read_ref<ClusterConfig>("h100-16384");
-  ASSERT_TRUE(config) << config.error().message;
+  const auto config = value_of(loader.read_ref<ClusterConfig>("h100-16384"));
   const auto begin = std::chrono::steady_clock::now();
-  const auto cluster = must_build(*config);
+  const auto cluster = must_build(config);
   const auto built = std::chrono::steady_clock::now();
   const auto count = std::ssize(cluster.devices());
   ASSERT_EQ(count, 16384);
@@ -175,14 +163,11 @@ TEST(Catalogue, FabricsOfTheGuideBuild) {
       inside = false;
       ++examples;
       yaml::Loader loader({.catalogue = {kConfigs}});
-      const auto config = loader.read_text<ClusterConfig>(example, "guide.yaml");
-      ASSERT_TRUE(config) << config.error().message;
-      const auto cluster = build_cluster(*config, loader);
-      ASSERT_TRUE(cluster) << cluster.error().message;
-      const DeviceId last(std::ssize(cluster->devices()) - 2);
-      const auto route = cluster->route(DeviceId(0), last);
-      ASSERT_TRUE(route) << route.error().message;
-      EXPECT_EQ(fault_in(*cluster, DeviceId(0), last, *route), "");
+      const auto config = value_of(loader.read_text<ClusterConfig>(example, "guide.yaml"));
+      const auto cluster = value_of(build_cluster(config, loader));
+      const DeviceId last(std::ssize(cluster.devices()) - 2);
+      const auto route = value_of(cluster.route(DeviceId(0), last));
+      EXPECT_EQ(fault_in(cluster, DeviceId(0), last, route), "");
     } else if (inside) {
       example += line + "\n";
     }
@@ -193,8 +178,7 @@ TEST(Catalogue, FabricsOfTheGuideBuild) {
 // 100,000 devices: building, and the routes of one ring through all nodes, on each kind of fabric.
 TEST(Catalogue, HundredThousandDevicesAreQuick) {
   yaml::Loader loader({.catalogue = {kConfigs}});
-  const auto node = loader.read_ref<NodeConfig>("dgx-h100");
-  ASSERT_TRUE(node) << node.error().message;
+  const auto node = value_of(loader.read_ref<NodeConfig>("dgx-h100"));
   FabricConfig rails{.kind = "rail-fat-tree"};
   rails.levels = 3;
   rails.pods_per_block = {8};
@@ -208,7 +192,7 @@ TEST(Catalogue, HundredThousandDevicesAreQuick) {
   };
   for (const auto& fabric : {rails, FabricConfig{.kind = "rail-only"}, torus, dragonfly}) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto cluster = must_build(small_cluster(12'500, fabric, *node));
+    const auto cluster = must_build(small_cluster(12'500, fabric, node));
     const auto built = std::chrono::steady_clock::now();
     const auto count = std::ssize(cluster.devices());
     ASSERT_EQ(count, 100'000);

@@ -1,12 +1,9 @@
 // The slowest of several devices.
 #include "topology/clock_spread.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <string>
-#include <utility>
-#include <vector>
+
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

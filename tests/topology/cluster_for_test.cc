@@ -1,18 +1,13 @@
 // Machines of a size that was asked for: a part of one, another one of that size, or none.
 #include "topology/cluster_for.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
-using testing::HasSubstr;
-
 Result<ClusterConfig> asked(const ClusterRequest& request) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   return cluster_for(request, loader);
 }
 
@@ -25,22 +20,18 @@ double nvlink_between(const ClusterView& cluster, std::int64_t from, std::int64_
 
 // Alps, Isambard-AI and JUPITER: six of a GPU's 18 NVLinks of 25 GB/s to each of three others.
 TEST(ClusterFor, NodesOfFourGh200AreJoinedByNvlink) {
-  const auto config = asked({.device = "GH200-96GB", .gpus = 8, .gpus_per_node = 4});
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->nodes, 2);
-  EXPECT_EQ(config->node->value.nics->count, 4);
-  const auto cluster = build_cluster(*config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto config = value_of(asked({.device = "GH200-96GB", .gpus = 8, .gpus_per_node = 4}));
+  EXPECT_EQ(config.nodes, 2);
+  EXPECT_EQ(config.node->value.nics->count, 4);
+  const auto cluster = value_of(build_cluster(config));
   for (std::int64_t i = 0; i < 4; ++i)
     for (std::int64_t step = 1; step < 4; ++step)
-      EXPECT_DOUBLE_EQ(nvlink_between(*cluster, i, (i + step) % 4), 150);
+      EXPECT_DOUBLE_EQ(nvlink_between(cluster, i, (i + step) % 4), 150);
   // Two of such a node are its first two; nodes of one stay as they were.
-  const auto two = asked({.device = "GH200-96GB", .gpus = 2, .gpus_per_node = 4});
-  ASSERT_TRUE(two) << two.error().message;
-  EXPECT_DOUBLE_EQ(nvlink_between(*build_cluster(*two), 0, 1), 150);
-  const auto one = asked({.device = "GH200-96GB", .gpus = 2, .gpus_per_node = 1});
-  ASSERT_TRUE(one) << one.error().message;
-  EXPECT_EQ(one->node->name, "by-device/GH200-96GB");
+  const auto two = value_of(asked({.device = "GH200-96GB", .gpus = 2, .gpus_per_node = 4}));
+  EXPECT_DOUBLE_EQ(nvlink_between(*build_cluster(two), 0, 1), 150);
+  const auto one = value_of(asked({.device = "GH200-96GB", .gpus = 2, .gpus_per_node = 1}));
+  EXPECT_EQ(one.node->name, "by-device/GH200-96GB");
 }
 
 // Links that nobody built are not invented: neither an NVSwitch of 16, nor a mesh of 16, nor PCIe
@@ -56,11 +47,11 @@ TEST(ClusterFor, RefusesNodesThatAreLargerThanTheirMachine) {
 }
 
 TEST(ClusterFor, SuperchipsWithoutNvlinkAreRefusedInAFileToo) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto node = loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml");
-  ASSERT_FALSE(node);
-  EXPECT_THAT(node.error().message, HasSubstr("nothing says how they are joined"));
-  EXPECT_THAT(node.error().message, HasSubstr("gh200-4gpu"));
+  yaml::Loader loader(shipped_options());
+  const std::string node =
+      message_of(loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
+  EXPECT_THAT(node, HasSubstr("nothing says how they are joined"));
+  EXPECT_THAT(node, HasSubstr("gh200-4gpu"));
 }
 
 }  // namespace

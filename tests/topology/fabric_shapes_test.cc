@@ -1,15 +1,12 @@
 // Each fabric as it should be wired: bisection, degrees and symmetry, worked out by hand.
-#include <gmock/gmock.h>
-#include <map>
-#include <set>
 
 #include "example_fabrics.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/summary.h"
 
-namespace foreshard {
-namespace fabric_shapes_test {
+namespace foreshard::fabric_shapes_test {
 
 double bisection(const ClusterConfig& config) {
   return *bisection_bandwidth(must_build(config)) / 1_GB_s;
@@ -40,9 +37,8 @@ std::map<double, std::set<std::int64_t>> loads_of_all_to_all(const ClusterView& 
   for (std::int64_t from = 0; from < count; ++from)
     for (std::int64_t to = 0; to < count; ++to) {
       if (from == to) continue;
-      const auto route = cluster.route(DeviceId(from), DeviceId(to));
-      EXPECT_TRUE(route);
-      for (const auto& [link, share] : route->links) loads[link.index()] += share;
+      const auto route = value_of(cluster.route(DeviceId(from), DeviceId(to)));
+      for (const auto& [link, share] : route.links) loads[link.index()] += share;
     }
   std::map<double, std::set<std::int64_t>> result;
   for (std::size_t i = 0; i < loads.size(); ++i) {
@@ -220,12 +216,10 @@ TEST(Unequal, EveryFabricTakesNodesOfDifferentKinds) {
     for (std::int64_t from = 0; from < 20; ++from)
       for (std::int64_t to = 0; to < 20; ++to) {
         if (from == to) continue;
-        const auto route = cluster.route(DeviceId(from), DeviceId(to));
-        ASSERT_TRUE(route) << kind << ": " << route.error().message;
-        ASSERT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), *route), "") << kind;
+        const auto route = value_of(cluster.route(DeviceId(from), DeviceId(to)), kind);
+        ASSERT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), route), "") << kind;
       }
   }
 }
 
-}  // namespace fabric_shapes_test
-}  // namespace foreshard
+}  // namespace foreshard::fabric_shapes_test

@@ -1,25 +1,19 @@
 // Clusters that can be built, but hardly exist.
 #include "topology/plausibility.h"
 
-#include <filesystem>
-#include <gmock/gmock.h>
-
 #include "small_clusters.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
 
 Hardware hardware() {
   yaml::Loader loader({.catalogue = {kShipped}});
-  auto read = read_hardware(loader);
-  EXPECT_TRUE(read) << read.error().message;
-  return *std::move(read);
+  return value_of(read_hardware(loader));
 }
 
 std::vector<Finding> find(const ClusterConfig& config) {
@@ -29,9 +23,7 @@ std::vector<Finding> find(const ClusterConfig& config) {
 /// Two sound nodes of the catalogue.
 ClusterConfig sound() {
   yaml::Loader loader({.catalogue = {kShipped}});
-  auto config = loader.read_ref<ClusterConfig>("two-dgx-h100");
-  EXPECT_TRUE(config) << config.error().message;
-  return *std::move(config);
+  return value_of(loader.read_ref<ClusterConfig>("two-dgx-h100"));
 }
 
 template <class Change>
@@ -46,12 +38,10 @@ std::string rules_after(Change change) {
 TEST(Plausibility, TheCatalogueHasNoWarnings) {
   for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "clusters")) {
     yaml::Loader loader({.catalogue = {kShipped}});
-    const auto config = loader.read_file<ClusterConfig>(entry.path());
-    ASSERT_TRUE(config) << config.error().message;
-    const auto cluster = build_cluster(*config, loader);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    if (!config->down.empty() || !config->degraded.empty()) continue;  // Broken on purpose.
-    for (const auto& finding : implausible(*config, *cluster, hardware()))
+    const auto config = value_of(loader.read_file<ClusterConfig>(entry.path()));
+    const auto cluster = value_of(build_cluster(config, loader));
+    if (!config.down.empty() || !config.degraded.empty()) continue;  // Broken on purpose.
+    for (const auto& finding : implausible(config, cluster, hardware()))
       EXPECT_EQ(finding.severity, Severity::kRemark) << entry.path() << "\n" << to_text({finding});
   }
   EXPECT_THAT(find(sound()), IsEmpty());
@@ -61,9 +51,8 @@ TEST(Plausibility, EveryMachineOfTheCatalogueIsSound) {
   for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "nodes")) {
     if (entry.path().extension() != ".yaml") continue;
     yaml::Loader loader({.catalogue = {kShipped}});
-    const auto node = loader.read_file<NodeConfig>(entry.path());
-    ASSERT_TRUE(node) << node.error().message;
-    for (const auto& finding : find(small_cluster(has_nics(*node) ? 2 : 1, {}, *node)))
+    const auto node = value_of(loader.read_file<NodeConfig>(entry.path()));
+    for (const auto& finding : find(small_cluster(has_nics(node) ? 2 : 1, {}, node)))
       EXPECT_EQ(finding.severity, Severity::kRemark) << entry.path() << "\n" << to_text({finding});
   }
 }

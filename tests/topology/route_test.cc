@@ -1,27 +1,19 @@
-#include <algorithm>
-#include <functional>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
-#include <set>
 
 #include "exhaustive_routes.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/cluster_builder.h"
 #include "topology/internal/router.h"
 
-namespace foreshard {
-namespace route_test {
+namespace foreshard::route_test {
 
-using testing::HasSubstr;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 Route must_route(const ClusterView& cluster, const std::string& from, const std::string& to,
                  std::uint64_t flow = 0) {
-  auto route = cluster.route(device(cluster, from), device(cluster, to), flow);
-  EXPECT_TRUE(route) << route.error().message;
-  return *std::move(route);
+  return value_of(cluster.route(device(cluster, from), device(cluster, to), flow));
 }
 
 TEST(Route, ToItselfIsEmpty) {
@@ -113,12 +105,11 @@ TEST(Route, SharesArePerPathNotPerHop) {
   builder.connect(spine0, leaf1, cable);
   builder.connect(spine1, leaf1, cable);
   const auto cluster = std::move(builder).build();
-  const auto route = cluster.route(gpus[0], gpus[1]);
-  ASSERT_TRUE(route);
-  EXPECT_EQ(fault_in(cluster, gpus[0], gpus[1], *route), "");
+  const auto route = value_of(cluster.route(gpus[0], gpus[1]));
+  EXPECT_EQ(fault_in(cluster, gpus[0], gpus[1], route), "");
   for (const auto cable_id : {first, second, third}) {
-    const auto part = std::ranges::find(route->links, cable_id, &RoutedLink::link);
-    ASSERT_NE(part, route->links.end());
+    const auto part = std::ranges::find(route.links, cable_id, &RoutedLink::link);
+    ASSERT_NE(part, route.links.end());
     EXPECT_NEAR(part->share, 1.0 / 3, 1e-12);
   }
 }
@@ -155,21 +146,19 @@ TEST(Route, NamesBothDevicesAndWhatIsDown) {
   auto config = small_cluster(2, {.kind = "single-switch"});
   config.down = {"switch"};
   const auto cluster = must_build(config);
-  const auto route = cluster.route(device(cluster, "node0/gpu1"), device(cluster, "node1/gpu0"));
-  ASSERT_FALSE(route);
-  EXPECT_EQ(route.error().code, Error::Code::kInfeasible);
-  EXPECT_THAT(route.error().message,
-              testing::AllOf(HasSubstr("no route from node0/gpu1 to node1/gpu0"),
-                             HasSubstr("down: switch")));
+  EXPECT_THAT(
+      error_of(cluster.route(device(cluster, "node0/gpu1"), device(cluster, "node1/gpu0"))),
+      Fails(Error::Code::kInfeasible,
+            AllOf(HasSubstr("no route from node0/gpu1 to node1/gpu0"), HasSubstr("down: switch"))));
 }
 
 TEST(Route, NamesLinksThatAreDownOneByOne) {
   auto config = small_cluster(2, {.kind = "single-switch"});
   config.down = {"node0/nic* - switch"};
   const auto cluster = must_build(config);
-  const auto route = cluster.route(device(cluster, "node0/gpu1"), device(cluster, "node1/gpu0"));
-  ASSERT_FALSE(route);
-  EXPECT_THAT(route.error().message, HasSubstr("node0/nic0 -> switch, switch -> node0/nic0"));
+  EXPECT_THAT(
+      message_of(cluster.route(device(cluster, "node0/gpu1"), device(cluster, "node1/gpu0"))),
+      HasSubstr("node0/nic0 -> switch, switch -> node0/nic0"));
 }
 
 // A dead NIC: its GPU uses that of the neighbour, through the socket link.
@@ -236,5 +225,4 @@ TEST(Route, IsTheShortestPathOfTheWholeGraph) {
   }));
 }
 
-}  // namespace route_test
-}  // namespace foreshard
+}  // namespace foreshard::route_test

@@ -1,23 +1,19 @@
 // Routings beyond the shortest paths of a Clos: on every fabric against exhaustive search, and by
 // hand where they differ.
-#include <cmath>
-#include <gmock/gmock.h>
-#include <map>
 #include <rapidcheck.h>
 
 #include "example_fabrics.h"
 #include "exhaustive_routes.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
 #include "topology/internal/fabric_paths.h"
 
-namespace foreshard {
-namespace routing_test {
+namespace foreshard::routing_test {
 
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 ClusterView example(std::string_view kind, Routing routing, std::int64_t nodes,
                     std::int64_t gpus = 1) {
@@ -28,10 +24,9 @@ ClusterView example(std::string_view kind, Routing routing, std::int64_t nodes,
 }
 
 Route must_route(const ClusterView& cluster, std::int64_t from, std::int64_t to) {
-  auto route = cluster.route(DeviceId(from), DeviceId(to));
-  EXPECT_TRUE(route) << route.error().message;
-  EXPECT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), *route), "");
-  return *std::move(route);
+  auto route = value_of(cluster.route(DeviceId(from), DeviceId(to)));
+  EXPECT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), route), "");
+  return route;
 }
 
 /// Largest difference of the shares of two routes.
@@ -100,10 +95,9 @@ TEST(EcmpHash, TakesMinimalPathsOfShapes) {
     for (std::int64_t to = 1; to < 12; ++to) {
       const auto all = by_link(must_route(spread, 0, to));
       for (std::uint64_t flow = 0; flow < 8; ++flow) {
-        const auto route = hashed.route(DeviceId(0), DeviceId(to), flow);
-        ASSERT_TRUE(route);
-        EXPECT_EQ(fault_in(hashed, DeviceId(0), DeviceId(to), *route), "");
-        for (const auto& [link, share] : route->links) {
+        const auto route = value_of(hashed.route(DeviceId(0), DeviceId(to), flow));
+        EXPECT_EQ(fault_in(hashed, DeviceId(0), DeviceId(to), route), "");
+        for (const auto& [link, share] : route.links) {
           EXPECT_EQ(share, 1);
           EXPECT_TRUE(all.contains(link)) << kind;
         }
@@ -306,9 +300,7 @@ NodeConfig nvidia_node(std::int64_t gpus) {
 
 std::map<std::string, double> peer_shares(const ClusterView& cluster, std::int64_t from,
                                           std::int64_t to) {
-  const auto route = cluster.peer_route(DeviceId(from), DeviceId(to));
-  EXPECT_TRUE(route) << route.error().message;
-  return shares(cluster, *route);
+  return shares(cluster, value_of(cluster.peer_route(DeviceId(from), DeviceId(to))));
 }
 
 // As NCCL has it (NCCL_P2P_PXN_LEVEL 2): sends go over NVLink to the receiver's rail on any fabric,
@@ -365,5 +357,4 @@ TEST(Adaptive, TakesMinimalWaysWhileQueuesAreEven) {
   EXPECT_TRUE(must_route(adaptive, 0, 2).minimal.empty());  // inside a group
 }
 
-}  // namespace routing_test
-}  // namespace foreshard
+}  // namespace foreshard::routing_test

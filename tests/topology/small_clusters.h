@@ -2,9 +2,7 @@
 /// Clusters for tests, small enough to work out by hand, and what every route must obey.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
+#include "tests/test.h"
 
 #include "topology/cluster_config.h"
 
@@ -42,9 +40,7 @@ inline ClusterConfig small_cluster(std::int64_t nodes, const FabricConfig& fabri
 }
 
 inline ClusterView must_build(const ClusterConfig& config) {
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(config));
 }
 
 inline VertexId vertex(const ClusterView& cluster, const std::string& name) {

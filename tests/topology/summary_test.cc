@@ -1,17 +1,12 @@
 #include "topology/summary.h"
 
-#include <gmock/gmock.h>
-
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/dot.h"
 
 namespace foreshard {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // GPUs 0-1 to GPUs 2-3: 2 x 100 GB/s over NVSwitch, and over PCIe 63 GB/s each out of their
 // switches; the two sockets hold one 22 GB/s link between them, with 2 switches under each.
@@ -35,8 +30,7 @@ TEST(Summary, SaysWhatThereIs) {
   ASSERT_EQ(summary.links.size(), 4U);
   EXPECT_EQ(summary.links[0].kind, LinkKind::kNvLink);
   EXPECT_EQ(summary.links[0].count, 8);  // 4 GPUs, both directions
-  const auto text = to_text(summary);
-  EXPECT_THAT(text,
+  EXPECT_THAT(to_text(summary),
               AllOf(HasSubstr("2 nodes, 4 x test"), HasSubstr("bisection bandwidth: 20.0 GB/s"),
                     HasSubstr("node0/gpu0 to node1/gpu0: 10.0 GB/s")));
   const auto json = to_json(summary);

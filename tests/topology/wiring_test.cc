@@ -1,7 +1,7 @@
 // Hosts that are wired link by link.
-#include <gmock/gmock.h>
 
 #include "small_clusters.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -27,17 +27,16 @@ wiring:
 )";
 
 Result<NodeConfig> read(const std::string& text) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   return loader.read_text<NodeConfig>(text, "node.yaml");
 }
 
 // Between the GPUs: 64, 32 and 16 GB/s at half: the last link is the narrowest. To the network each
 // GPU takes the NIC beside it: 12.5 GB/s x 0.8 and 25 x 0.8, though PCIe leaves GPU 1 but 8.
 TEST(Wiring, BuildsWhatIsWritten) {
-  const auto node = read(kNode);
-  ASSERT_TRUE(node) << node.error().message;
-  EXPECT_TRUE(has_nics(*node));
-  const auto cluster = must_build(small_cluster(2, {}, *node));
+  const auto node = value_of(read(kNode));
+  EXPECT_TRUE(has_nics(node));
+  const auto cluster = must_build(small_cluster(2, {}, node));
   std::map<std::string, double> rates;
   for (const auto& link : cluster.links())
     rates[cluster.vertices()[link.from.index()].name + ">" +
@@ -47,10 +46,10 @@ TEST(Wiring, BuildsWhatIsWritten) {
   EXPECT_DOUBLE_EQ(rates.at("node0/socket0>node0/gpu1"), 8);
   EXPECT_DOUBLE_EQ(rates.at("node1/nic0>switch"), 10);
   EXPECT_DOUBLE_EQ(rates.at("switch>node1/nic1"), 20);
-  const auto route = cluster.route(device(cluster, "node0/gpu0"), device(cluster, "node1/gpu1"));
-  ASSERT_TRUE(route);
-  EXPECT_EQ(shares(cluster, *route).count("node0/nic0>switch"), 1U);
-  EXPECT_EQ(shares(cluster, *route).count("switch>node1/nic1"), 1U);
+  const auto route =
+      value_of(cluster.route(device(cluster, "node0/gpu0"), device(cluster, "node1/gpu1")));
+  EXPECT_EQ(shares(cluster, route).count("node0/nic0>switch"), 1U);
+  EXPECT_EQ(shares(cluster, route).count("switch>node1/nic1"), 1U);
 }
 
 }  // namespace

@@ -1,24 +1,12 @@
 // What one H200 measured (configs/measurements/h200), beside what is predicted of it.
-#include <cmath>
 #include <fmt/format.h>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace h200_test {
-
-using testing::HasSubstr;
+namespace foreshard::cli::h200_test {
 
 const std::string kPlan = "configs/measurements/h200-plan/";
 const std::string kMeasured = "configs/measurements/h200/";
@@ -139,5 +127,4 @@ TEST(H200, ProfilesMatchTasks) {
   }
 }
 
-}  // namespace h200_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::h200_test

@@ -1,22 +1,14 @@
 // Two cores of this machine as a cluster: calibrated on microbenchmarks and the data-parallel study
 // alone, the simulator predicts the other strategies' measured steps.
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/net/faults.h"
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/net/socket.h"
 #include "base/quantity.h"
 
@@ -276,7 +276,7 @@ Result<std::unique_ptr<Store>> open_store(const Environment& environment, const 
                  .job = options.job,
                  .patience = options.patience};
   if (!options.folder.empty()) return open_in_folder(options.folder, std::move(tcp));
-  FORESHARD_ASSIGN(const auto meeting, meeting_from(environment, identity));
+  FORESHARD_ASSIGN(const auto meeting, rendezvous_from(environment, identity));
   const bool here = meeting.kind == Meeting::Kind::kOneHost;
   tcp.address = here ? net::kLoopback : meeting.address;
   tcp.port = meeting.port;

@@ -50,7 +50,7 @@ struct RendezvousOptions {
 
 /// Opens the store that all ranks of the job share. Its address comes from the launcher's
 /// environment or from a file in a folder that the user names.
-/// \return errors of open_tcp_store and meeting_from.
+/// \return errors of open_tcp_store and rendezvous_from.
 Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
                                           const RendezvousOptions& options);
 

@@ -401,7 +401,7 @@ StrategyLayout::ParameterGroups StrategyLayout::own_groups(std::int32_t block) {
   return groups;
 }
 
-// The groups that are sharded, as in plan::Parts::cut_groups.
+// The groups that are sharded, as in plan::PlannedModel::cut_groups.
 StrategyLayout::ParameterGroups StrategyLayout::cut(const ParameterGroups& groups) const {
   ParameterGroups found = plan::by_shards(groups, mesh_);
   std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });

@@ -48,7 +48,7 @@ Result<RecomputedBlocks> RecomputedBlocks::of(const Model& model, const Strategy
   result.predictions_ = static_cast<std::size_t>(model.multi_token_prediction);
   result.tasks_.resize(result.blocks() * choices.size());
   result.bytes_.resize(result.tasks_.size());
-  FORESHARD_TRY(lower::lower_again(
+  FORESHARD_TRY(lower::lower_with_recomputations(
       model, strategy, choices,
       [&](std::size_t choice, std::size_t block, const lower::LoweredBlock& lowered) {
         const std::size_t place = block * choices.size() + choice;

@@ -30,7 +30,7 @@ using BlockCounts = std::array<std::int32_t, kBlocks>;
 struct BlockPass {
   std::int32_t block = -1;  ///< -1: none.
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;
+  plan::PassPart part = plan::PassPart::kWhole;
   auto operator<=>(const BlockPass&) const = default;
 
   /// Forward, whole backward, gradients of inputs, gradients of weights.

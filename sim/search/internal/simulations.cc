@@ -14,7 +14,7 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
 
-#include "sim/search/internal/parts.h"
+#include "sim/study/records.h"
 #include "sim/search/team.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/evidence.h"

@@ -1,7 +1,6 @@
 #include "base/digest/sha256.h"
 
-#include <gtest/gtest.h>
-#include <string>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

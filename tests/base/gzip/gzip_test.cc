@@ -1,13 +1,8 @@
 #include "base/gzip/gzip.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
+#include "tests/test.h"
 
-namespace foreshard {
-namespace gzip_test {
-
-using testing::HasSubstr;
+namespace foreshard::gzip_test {
 
 // printf abc | gzip -n: header, "abc" in a fixed block, CRC-32 0x352441c2, length 3.
 std::string compressed() {
@@ -18,21 +13,16 @@ std::string compressed() {
 }
 
 std::string fault(const std::string& bytes, Bytes largest = 1_MiB) {
-  const auto text = gunzip(bytes, "trace.gz", largest);
-  return text ? "accepted" : text.error().message;
+  return message_of(gunzip(bytes, "trace.gz", largest));
 }
 
 TEST(Gunzip, GivesWhatWasCompressed) {
   ASSERT_TRUE(is_gzip(compressed()));
-  const auto text = gunzip(compressed(), "trace.gz", 1_MiB);
-  ASSERT_TRUE(text) << text.error().message;
-  EXPECT_EQ(*text, "abc");
+  EXPECT_EQ(value_of(gunzip(compressed(), "trace.gz", 1_MiB)), "abc");
 }
 
 TEST(Gunzip, ReadsMembersOneAfterAnother) {
-  const auto text = gunzip(compressed() + compressed(), "trace.gz", 1_MiB);
-  ASSERT_TRUE(text) << text.error().message;
-  EXPECT_EQ(*text, "abcabc");
+  EXPECT_EQ(value_of(gunzip(compressed() + compressed(), "trace.gz", 1_MiB)), "abcabc");
 }
 
 TEST(Gunzip, NamesTheFault) {
@@ -48,5 +38,4 @@ TEST(Gunzip, NamesTheFault) {
   EXPECT_THAT(fault(compressed(), 2_B), HasSubstr("holds more than 2 B"));
 }
 
-}  // namespace gzip_test
-}  // namespace foreshard
+}  // namespace foreshard::gzip_test

@@ -1,13 +1,10 @@
 #include "base/net/identity.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/test.h"
 
 namespace foreshard::net {
 namespace {
 
-using testing::HasSubstr;
 using testing::MatchesRegex;
 using Variables = std::map<std::string, std::string>;
 

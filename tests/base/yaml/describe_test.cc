@@ -1,21 +1,17 @@
 // The schema, the reference page and the echo come from the table that reads.
 #include "base/yaml/describe.h"
 
-#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 #include <regex>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 using example::Cluster;
-using testing::AllOf;
-using testing::HasSubstr;
 
 TEST(YamlEcho, PrintsWhatWasUnderstood) {
   example::Device device;

@@ -2,14 +2,8 @@
 /// Types with tables for the tests: one member of every kind.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "base/yaml/loader.h"
 #include "base/yaml/table.h"
+#include "tests/test.h"
 
 namespace foreshard::example {
 
@@ -92,7 +86,7 @@ inline const yaml::Table<Cluster>& yaml_table(const Cluster*) {
 /// What is said of a cluster written as `text`.
 inline std::string fault(const std::string& text) {
   const auto cluster = yaml::Loader().read_text<Cluster>(text, "c.yaml");
-  return cluster ? "accepted" : cluster.error().message;
+  return message_of(cluster);
 }
 
 }  // namespace foreshard::example

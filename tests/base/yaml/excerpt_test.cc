@@ -1,18 +1,12 @@
 // Lines are clipped: a message never carries a source line of 20,000 characters.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <sstream>
-#include <string>
-#include <vector>
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 using example::fault;
-using testing::HasSubstr;
 
 TEST(YamlExcerpt, ClipsLongLinesAroundTheCaret) {
   const std::string filler(20'000, 'a');

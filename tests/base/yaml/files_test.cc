@@ -1,19 +1,13 @@
 // Files that refer to files: the catalogue, paths, `extends`.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 using example::Cluster;
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 class YamlFiles : public testing::Test {
@@ -28,20 +22,16 @@ class YamlFiles : public testing::Test {
   Result<Cluster> read(const std::string& text) {
     return loader.read_file<Cluster>(folder.write("c.yaml", text));
   }
-  std::string fault(const std::string& text) {
-    const auto cluster = read(text);
-    return cluster ? "accepted" : cluster.error().message;
-  }
+  std::string fault(const std::string& text) { return message_of(read(text)); }
 
   TemporaryFolder folder;
   yaml::Loader loader{{.catalogue = {folder.path() / "configs"}}};
 };
 
 TEST_F(YamlFiles, NamesComeFromTheCatalogue) {
-  const auto cluster = read("name: x\ndevice: H100-SXM\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->device->peak.value, 989_TFLOP_s);
-  EXPECT_EQ(cluster->device.name, "H100-SXM");
+  const auto cluster = value_of(read("name: x\ndevice: H100-SXM\n"));
+  EXPECT_EQ(cluster.device->peak.value, 989_TFLOP_s);
+  EXPECT_EQ(cluster.device.name, "H100-SXM");
   ASSERT_EQ(loader.inputs().size(), 2u);
   EXPECT_THAT(loader.inputs()[1].path, EndsWith("configs/devices/H100-SXM.yaml"));
   EXPECT_THAT(loader.inputs()[1].bytes, HasSubstr("700 W"));
@@ -58,10 +48,9 @@ TEST_F(YamlFiles, UnknownNamesOfferTheNearest) {
 TEST_F(YamlFiles, PathsAreRelativeToTheirFile) {
   folder.write("mine/d.yaml", "extends: base.yaml\nmemory: 1 GiB\n");
   folder.write("mine/base.yaml", "peak: 1 TFLOP/s\nmemory: 2 GiB\n");
-  const auto cluster = read("name: x\ndevice: mine/d.yaml\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->device->memory.value, 1_GiB);
-  EXPECT_EQ(cluster->device->peak.value, 1_TFLOP_s);
+  const auto cluster = value_of(read("name: x\ndevice: mine/d.yaml\n"));
+  EXPECT_EQ(cluster.device->memory.value, 1_GiB);
+  EXPECT_EQ(cluster.device->peak.value, 1_TFLOP_s);
   EXPECT_THAT(fault("name: x\ndevice: mine/bsae.yaml\n"),
               AllOf(HasSubstr("there is no file"), HasSubstr("did you mean 'base.yaml'?")));
 }
@@ -69,20 +58,18 @@ TEST_F(YamlFiles, PathsAreRelativeToTheirFile) {
 TEST_F(YamlFiles, ExtendsMergesKeyByKey) {
   folder.write("configs/clusters/hall.yaml",
                "name: hall\nnodes: 8\ndevice: H100-SXM\nweights: {a: 1, b: 1}\ntags: [p, q]\n");
-  const auto cluster = read("extends: hall\nnodes: 9\nweights: {b: 0.5}\ntags: [r]\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->name, "hall");
-  EXPECT_EQ(cluster->nodes, 9);
-  EXPECT_EQ(cluster->weights, (std::map<std::string, double>{{"a", 1}, {"b", 0.5}}));
-  EXPECT_EQ(cluster->tags, std::vector<std::string>{"r"});  // lists are replaced
-  EXPECT_EQ(cluster->device->power, 700_W);
+  const auto cluster = value_of(read("extends: hall\nnodes: 9\nweights: {b: 0.5}\ntags: [r]\n"));
+  EXPECT_EQ(cluster.name, "hall");
+  EXPECT_EQ(cluster.nodes, 9);
+  EXPECT_EQ(cluster.weights, (std::map<std::string, double>{{"a", 1}, {"b", 0.5}}));
+  EXPECT_EQ(cluster.tags, std::vector<std::string>{"r"});  // lists are replaced
+  EXPECT_EQ(cluster.device->power, 700_W);
 }
 
 TEST_F(YamlFiles, ObjectsOfTheCatalogueExtendInPlace) {
-  const auto cluster = read("name: x\ndevice: {extends: H100-SXM, memory: 141 GB}\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->device->memory.value, 141_GB);
-  EXPECT_EQ(cluster->device->peak.value, 989_TFLOP_s);
+  const auto cluster = value_of(read("name: x\ndevice: {extends: H100-SXM, memory: 141 GB}\n"));
+  EXPECT_EQ(cluster.device->memory.value, 141_GB);
+  EXPECT_EQ(cluster.device->peak.value, 989_TFLOP_s);
   EXPECT_THAT(fault("name: x\nnics: [{extends: y.yaml}]\n"),
               HasSubstr("`extends` stands at the top of a file"));
   EXPECT_THAT(fault("extends: [a]\nname: x\n"), HasSubstr("'extends' must be"));
@@ -107,18 +94,15 @@ TEST_F(YamlFiles, FaultsInAReferredFileNameTheWayThere) {
 
 TEST_F(YamlFiles, UnreadableFilesAreIoErrors) {
   for (const fs::path& path : {folder.path() / "absent.yaml", folder.path()}) {
-    const auto cluster = loader.read_file<Cluster>(path);
-    ASSERT_FALSE(cluster);
-    EXPECT_EQ(cluster.error().code, Error::Code::kIo);
-    EXPECT_THAT(cluster.error().message, HasSubstr(path.string()));
+    EXPECT_THAT(error_of(loader.read_file<Cluster>(path)),
+                Fails(Error::Code::kIo, HasSubstr(path.string())));
   }
 }
 
 TEST_F(YamlFiles, AByteOrderMarkAndCrlfAreFine) {
-  const auto cluster = read("\xEF\xBB\xBFname: x\r\nnodes: 3\r\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->name, "x");
-  EXPECT_EQ(cluster->nodes, 3);
+  const auto cluster = value_of(read("\xEF\xBB\xBFname: x\r\nnodes: 3\r\n"));
+  EXPECT_EQ(cluster.name, "x");
+  EXPECT_EQ(cluster.nodes, 3);
 }
 
 TEST_F(YamlFiles, PlacesServeLaterChecks) {
@@ -134,9 +118,8 @@ TEST_F(YamlFiles, PlacesServeLaterChecks) {
 }
 
 TEST_F(YamlFiles, ReferencesCanComeFromOutside) {
-  const auto device = loader.read_ref<example::Device>("A100-SXM", "device");
-  ASSERT_TRUE(device) << device.error().message;
-  EXPECT_EQ(device->peak.value, 312_TFLOP_s);
+  const auto device = value_of(loader.read_ref<example::Device>("A100-SXM", "device"));
+  EXPECT_EQ(device.peak.value, 312_TFLOP_s);
   EXPECT_THAT(loader.place("device.memory"), EndsWith("A100-SXM.yaml:2:9"));
   EXPECT_THAT(loader.read_ref<example::Device>("A100").error().message,
               HasSubstr("the catalogue has no 'A100'"));

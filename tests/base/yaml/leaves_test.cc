@@ -1,12 +1,9 @@
 #include "base/yaml/leaves.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::yaml {
 namespace {
-
-using testing::HasSubstr;
 
 std::string flat(const std::string& text) {
   const auto found = leaves(text, "file");

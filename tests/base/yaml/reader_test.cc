@@ -1,26 +1,18 @@
 // What a single text may say; tests/errors/yaml.yaml has what it may not.
-#include <gmock/gmock.h>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace reader_test {
+namespace foreshard::reader_test {
 
-using example::Cluster;
 using example::fault;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
 
-Result<Cluster> read(const std::string& text) {
-  return yaml::Loader().read_text<Cluster>(text, "c.yaml");
+Result<example::Cluster> read(const std::string& text) {
+  return yaml::Loader().read_text<example::Cluster>(text, "c.yaml");
 }
 
 TEST(YamlReader, ReadsEveryKindOfMember) {
-  const auto cluster = read(R"(
+  const auto cluster = value_of(read(R"(
 name: hall 7
 nodes: 64
 radix: 128
@@ -36,27 +28,26 @@ nics:
 tags: [a, "b: c", 8b]
 weights: {x: 0.5, y: -1e-3}
 storage: {bandwidth: 1 GB/s}
-)");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->name, "hall 7");
-  EXPECT_EQ(cluster->nodes, 64);
-  EXPECT_EQ(cluster->radix, 128);
-  EXPECT_EQ(cluster->fabric, example::Fabric::kRailFatTree);
-  EXPECT_TRUE(cluster->shared);
-  EXPECT_EQ(cluster->oversubscription, 1.5);
-  EXPECT_EQ(cluster->device->peak.value, 989_TFLOP_s);
-  EXPECT_EQ(cluster->device->peak.source, "the datasheet");
-  EXPECT_EQ(cluster->device->peak.evidence, yaml::Evidence::kDatasheet);
-  EXPECT_EQ(cluster->device->memory.evidence, yaml::Evidence::kUser);
-  EXPECT_EQ(cluster->device->power, std::nullopt);
-  EXPECT_EQ(cluster->device.name, "");
-  ASSERT_EQ(cluster->nics.size(), 2u);
-  EXPECT_EQ(cluster->nics[0].latency, 1_us);  // the default of its constructor
-  EXPECT_EQ(cluster->nics[1].count, 2);
-  EXPECT_THAT(cluster->tags, ElementsAre("a", "b: c", "8b"));
-  EXPECT_EQ(cluster->weights.at("y"), -1e-3);
-  EXPECT_EQ(cluster->storage->bandwidth, 1_GB_s);
-  EXPECT_EQ(cluster->tier, "gold");
+)"));
+  EXPECT_EQ(cluster.name, "hall 7");
+  EXPECT_EQ(cluster.nodes, 64);
+  EXPECT_EQ(cluster.radix, 128);
+  EXPECT_EQ(cluster.fabric, example::Fabric::kRailFatTree);
+  EXPECT_TRUE(cluster.shared);
+  EXPECT_EQ(cluster.oversubscription, 1.5);
+  EXPECT_EQ(cluster.device->peak.value, 989_TFLOP_s);
+  EXPECT_EQ(cluster.device->peak.source, "the datasheet");
+  EXPECT_EQ(cluster.device->peak.evidence, yaml::Evidence::kDatasheet);
+  EXPECT_EQ(cluster.device->memory.evidence, yaml::Evidence::kUser);
+  EXPECT_EQ(cluster.device->power, std::nullopt);
+  EXPECT_EQ(cluster.device.name, "");
+  ASSERT_EQ(cluster.nics.size(), 2u);
+  EXPECT_EQ(cluster.nics[0].latency, 1_us);  // the default of its constructor
+  EXPECT_EQ(cluster.nics[1].count, 2);
+  EXPECT_THAT(cluster.tags, ElementsAre("a", "b: c", "8b"));
+  EXPECT_EQ(cluster.weights.at("y"), -1e-3);
+  EXPECT_EQ(cluster.storage->bandwidth, 1_GB_s);
+  EXPECT_EQ(cluster.tier, "gold");
 }
 
 TEST(YamlReader, ShowsPlaceLineAndCaret) {
@@ -68,16 +59,13 @@ TEST(YamlReader, ShowsPlaceLineAndCaret) {
 }
 
 TEST(YamlReader, NullLeavesAnOptionalEmpty) {
-  const auto cluster = read("name: x\nstorage: null\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_FALSE(cluster->storage.has_value());
+  EXPECT_FALSE(value_of(read("name: x\nstorage: null\n")).storage.has_value());
 }
 
 TEST(YamlReader, AnchorsRepeatValues) {
-  const auto cluster = read("name: x\nnics: [&n {bandwidth: 1 GB/s}, *n]\nstorage: *n\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->nics[1].bandwidth, 1_GB_s);
-  EXPECT_EQ(cluster->storage->bandwidth, 1_GB_s);
+  const auto cluster = value_of(read("name: x\nnics: [&n {bandwidth: 1 GB/s}, *n]\nstorage: *n\n"));
+  EXPECT_EQ(cluster.nics[1].bandwidth, 1_GB_s);
+  EXPECT_EQ(cluster.storage->bandwidth, 1_GB_s);
 }
 
 TEST(YamlReader, ReportsWhatIsNoText) {
@@ -93,5 +81,4 @@ TEST(YamlReader, CountsColumnsInCharacters) {
   EXPECT_EQ(fault("name: Zürich\nweights: {ü: 3}\n").substr(0, 14), "c.yaml:2:14: e");
 }
 
-}  // namespace reader_test
-}  // namespace foreshard
+}  // namespace foreshard::reader_test

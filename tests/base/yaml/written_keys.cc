@@ -1,15 +1,11 @@
 #include "tests/base/yaml/written_keys.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdint>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <string_view>
 
 #include "base/yaml/internal/parse.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

@@ -1,16 +1,10 @@
 // Values of any shape, kept as they are written and read again by another loader.
 #include "base/yaml/written.h"
 
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "base/yaml/describe.h"
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace written_test {
+namespace foreshard::written_test {
 
 struct Kept {
   std::map<std::string, yaml::Written> values;
@@ -22,9 +16,7 @@ const yaml::Table<Kept>& yaml_table(const Kept*) {
 }
 
 Kept kept(const std::string& text) {
-  auto read = yaml::Loader().read_text<Kept>(text, "k.yaml");
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? *std::move(read) : Kept{};
+  return value_of(yaml::Loader().read_text<Kept>(text, "k.yaml"));
 }
 
 TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
@@ -51,9 +43,7 @@ TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
   EXPECT_EQ(read.values.at("list").text, "[1, {b: [x, null]}]");
   EXPECT_EQ(read.values.at("mapping").text, "{\"a key: odd\": true, lines: \"one\\ntwo\\n\"}");
   // Written out and read again, it is the same.
-  const Kept again = kept(yaml::echo(read));
-  EXPECT_EQ(again.values, read.values);
+  EXPECT_EQ(kept(yaml::echo(read)).values, read.values);
 }
 
-}  // namespace written_test
-}  // namespace foreshard
+}  // namespace foreshard::written_test

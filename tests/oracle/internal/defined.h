@@ -11,59 +11,20 @@
 
 namespace foreshard::execute {
 
-using ComputeFunction = void (*)(const Invocation& kernel);
+using ComputeFunction = KernelFunction*;
 
 /// \return nullptr if the operator has no arithmetic here.
 ComputeFunction find_defined(std::string_view type);
 
 namespace defined {
 
-void attention(const Invocation& kernel);
-void attention_gradient(const Invocation& kernel);
-void batch_norm(const Invocation& kernel);
-void batch_norm_gradient(const Invocation& kernel);
-void batch_norm_gradient_sums(const Invocation& kernel);
-void batch_statistics(const Invocation& kernel);
-void binary(const Invocation& kernel);
-void cast(const Invocation& kernel);
-void concat(const Invocation& kernel);
-void conv(const Invocation& kernel);
-void conv_data_gradient(const Invocation& kernel);
-void conv_weight_gradient(const Invocation& kernel);
-void cross_entropy(const Invocation& kernel);
-void cross_entropy_gradient(const Invocation& kernel);
-void dropout(const Invocation& kernel);
-void dropout_gradient(const Invocation& kernel);
-void expand(const Invocation& kernel);
-void expert_bias(const Invocation& kernel);
-void expert_bias_gradient(const Invocation& kernel);
-void gather(const Invocation& kernel);
-void layer_norm(const Invocation& kernel);
-void layer_norm_gradient(const Invocation& kernel);
-void moe_combine(const Invocation& kernel);
-void moe_dispatch(const Invocation& kernel);
-void moe_slot_weights(const Invocation& kernel);
-void moe_weight_gradient(const Invocation& kernel);
-void pad(const Invocation& kernel);
-void pool(const Invocation& kernel);
-void pool_gradient(const Invocation& kernel);
-void product(const Invocation& kernel);  // einsum, matmul
-void reduce(const Invocation& kernel);
-void reshape(const Invocation& kernel);
-void rms_norm(const Invocation& kernel);
-void rms_norm_gradient(const Invocation& kernel);
-void row_update(const Invocation& kernel);
-void scatter_add(const Invocation& kernel);
-void slice(const Invocation& kernel);
-void softmax(const Invocation& kernel);
-void softmax_gradient(const Invocation& kernel);
-void split(const Invocation& kernel);
-void top_k(const Invocation& kernel);
-void top_k_gradient(const Invocation& kernel);
-void transpose(const Invocation& kernel);
-void unary(const Invocation& kernel);
-void unary_gradient(const Invocation& kernel);
-void where(const Invocation& kernel);
+KernelFunction attention, attention_gradient, batch_norm, batch_norm_gradient,
+    batch_norm_gradient_sums, batch_statistics, binary, cast, concat, conv, conv_data_gradient,
+    conv_weight_gradient, cross_entropy, cross_entropy_gradient, dropout, dropout_gradient, expand,
+    expert_bias, expert_bias_gradient, gather, layer_norm, layer_norm_gradient, moe_combine,
+    moe_dispatch, moe_slot_weights, moe_weight_gradient, pad, pool, pool_gradient, product, reduce,
+    reshape, rms_norm, rms_norm_gradient, row_update, scatter_add, slice, softmax, softmax_gradient,
+    split, top_k, top_k_gradient, transpose, unary, unary_gradient, where;
 
 }  // namespace defined
 

@@ -20,6 +20,9 @@ struct Invocation {
   const KernelContext& context;
 };
 
+/// What one type of operator computes.
+using KernelFunction = void(const Invocation& kernel);
+
 /// out[...] += product of the inputs (one or two), summed over letters that `out` lacks. Where an
 /// operand has fewer entries of a letter than another (grouped heads), entry i stands for the group
 /// of entries that share it. `letters`: of the inputs, then of the output.
@@ -39,45 +42,17 @@ struct RowNorm {
 };
 void norm_forward(const Invocation& kernel, const RowNorm& how);
 void norm_backward(const Invocation& kernel, const RowNorm& how);
-void head_norm(const Invocation& kernel);
-void head_norm_gradient(const Invocation& kernel);
-
-void bias_gelu(const Invocation& kernel);
-void bias_gelu_gradient(const Invocation& kernel);
-void swiglu_forward(const Invocation& kernel);
-void swiglu_backward(const Invocation& kernel);
-
-void bias_dropout_add(const Invocation& kernel);
-void add_positions(const Invocation& kernel);
-void bias_gradient(const Invocation& kernel);
-void copy(const Invocation& kernel);
+KernelFunction head_norm, head_norm_gradient, bias_gelu, bias_gelu_gradient, swiglu_forward,
+    swiglu_backward, bias_dropout_add, add_positions, bias_gradient, copy;
 
 /// Names the random numbers of dropped attention weights, fused or not.
 inline constexpr const char* kAttentionDropout = "attention_dropout";
 
-void packed_attention(const Invocation& kernel);
-void packed_attention_gradient(const Invocation& kernel);
-void context_attention(const Invocation& kernel);
-void context_attention_gradient(const Invocation& kernel);
-void gated_norm(const Invocation& kernel);
-void gated_norm_gradient(const Invocation& kernel);
-void ssd_scan(const Invocation& kernel);
-void ssd_scan_gradient(const Invocation& kernel);
-void latent_heads(const Invocation& kernel);
-void latent_heads_gradient(const Invocation& kernel);
-void split_queries(const Invocation& kernel);
-void join_queries(const Invocation& kernel);
-void rope(const Invocation& kernel);
-void rope_gradient(const Invocation& kernel);
-void split_heads(const Invocation& kernel);
-void join_heads(const Invocation& kernel);
-void merge_heads(const Invocation& kernel);
-void merge_heads_gradient(const Invocation& kernel);
-
-void embedding(const Invocation& kernel);
-void vocabulary_maximum(const Invocation& kernel);
-void vocabulary_cross_entropy(const Invocation& kernel);
-void vocabulary_cross_entropy_gradient(const Invocation& kernel);
+KernelFunction packed_attention, packed_attention_gradient, context_attention,
+    context_attention_gradient, gated_norm, gated_norm_gradient, ssd_scan, ssd_scan_gradient,
+    latent_heads, latent_heads_gradient, split_queries, join_queries, rope, rope_gradient,
+    split_heads, join_heads, merge_heads, merge_heads_gradient, embedding, vocabulary_maximum,
+    vocabulary_cross_entropy, vocabulary_cross_entropy_gradient;
 
 // --- indices ---------------------------------------------------------------------------------
 

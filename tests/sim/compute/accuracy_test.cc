@@ -1,34 +1,22 @@
 // The operator-time model against measured kernels. The measurements are not part of the project:
 // without them these tests are skipped. Prints median and 90th percentile of the relative error;
 // the bars leave a little room above what was reached when the parameters were fitted.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 #include "strategies/graph/implementation.h"
 
-namespace foreshard {
-namespace accuracy_test {
+namespace foreshard::accuracy_test {
 
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
 DeviceType device(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  auto read = loader.read_ref<DeviceType>(name);
-  EXPECT_TRUE(read) << read.error().message;
-  return *std::move(read);
+  yaml::Loader loader(shipped_options());
+  return value_of(loader.read_ref<DeviceType>(name));
 }
 
 // The rows of one file; a cell is looked up by its column's name.
@@ -37,9 +25,8 @@ class Rows {
   explicit Rows(const std::string& file) {
     const auto text = read_file(kData + file, 64_MiB);
     if (!text) return;
-    auto table = read_csv(*text, file);
-    EXPECT_TRUE(table) << table.error().message;
-    table_ = *std::move(table);
+    auto table = value_of(read_csv(*text, file));
+    table_ = std::move(table);
   }
   bool absent() const { return table_.rows.empty(); }
   std::size_t size() const { return table_.rows.size(); }
@@ -326,5 +313,4 @@ TEST(Passes, InLayersOfRealModels) {
   }
 }
 
-}  // namespace accuracy_test
-}  // namespace foreshard
+}  // namespace foreshard::accuracy_test

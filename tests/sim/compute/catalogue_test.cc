@@ -1,15 +1,7 @@
 // Every GPU of the catalogue: it reads, says where each number comes from, and is plausible.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
 #include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 
@@ -31,10 +23,9 @@ std::vector<fs::path> device_files() {
 class Catalogue : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-    auto device = loader.read_file<DeviceType>(GetParam());
-    ASSERT_TRUE(device) << device.error().message;
-    device_ = *std::move(device);
+    yaml::Loader loader(shipped_options());
+    auto device = value_of(loader.read_file<DeviceType>(GetParam()));
+    device_ = std::move(device);
   }
   DeviceType device_;
 };
@@ -124,7 +115,7 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
        {"V100-SXM-16GB", "V100-SXM-32GB", "A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB",
         "A100-PCIe-80GB", "H100-SXM", "H100-PCIe", "H200-SXM", "H800-SXM", "A800-SXM-80GB", "B200",
         "GB200", "B300", "GB300", "GH200-96GB"}) {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+    yaml::Loader loader(shipped_options());
     EXPECT_TRUE(loader.read_ref<DeviceType>(name)) << name;
   }
 }
@@ -133,10 +124,9 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
 // V100 32 GB: 32,510 MiB are 31.748 GiB; MI300X: 206,141,652,992 bytes are 191.984 GiB.
 TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
   for (const std::filesystem::path& file : device_files()) {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-    const auto device = loader.read_file<DeviceType>(file);
-    ASSERT_TRUE(device) << device.error().message;
-    EXPECT_NE(device->memory.evidence, yaml::Evidence::kDatasheet) << file;
+    yaml::Loader loader(shipped_options());
+    const auto device = value_of(loader.read_file<DeviceType>(file));
+    EXPECT_NE(device.memory.evidence, yaml::Evidence::kDatasheet) << file;
   }
   for (const auto& [name, gib] :
        std::initializer_list<std::pair<const char*, double>>{{"V100-SXM-32GB", 31.748},
@@ -150,7 +140,7 @@ TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
                                                              {"MI325X", 255.984},
                                                              {"MI355X", 287.984},
                                                              {"RTX-4090", 23.988}}) {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+    yaml::Loader loader(shipped_options());
     const auto device = loader.read_ref<DeviceType>(name);
     ASSERT_TRUE(device) << device.error().message;
     EXPECT_NEAR(*device->memory / 1_GiB, gib, 0.001) << name;
@@ -160,7 +150,7 @@ TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
 // Nobody measured a GH200's clocks under load: they are the H100's at the 650 W that a Grace of 250
 // W leaves of 900 W, 0.88 (580 / 630)^(1/3) = 0.856, and the evidence is its sheet's.
 TEST(CatalogueContents, BorrowsTheClocksOfGraceHopper) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped_options());
   const auto h100 = loader.read_ref<DeviceType>("H100-SXM");
   const auto gh200 = loader.read_ref<DeviceType>("GH200-96GB");
   ASSERT_TRUE(h100 && gh200);
@@ -187,7 +177,7 @@ TEST(CatalogueContents, SaysWhyClocksHoldUnderLoad) {
 
 // What nobody measured must not say so.
 TEST(CatalogueContents, CoresAndSocketsOfHostsAreTemplates) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped_options());
   const auto core = loader.read_ref<DeviceType>("host-core");
   ASSERT_TRUE(core) << core.error().message;
   EXPECT_EQ(*core->multiprocessors, 1);
@@ -195,10 +185,9 @@ TEST(CatalogueContents, CoresAndSocketsOfHostsAreTemplates) {
   EXPECT_EQ(core->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->attention.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
-  const auto socket = loader.read_ref<DeviceType>("host-socket");
-  ASSERT_TRUE(socket) << socket.error().message;
-  EXPECT_EQ(socket->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
-  EXPECT_EQ(socket->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
+  const auto socket = value_of(loader.read_ref<DeviceType>("host-socket"));
+  EXPECT_EQ(socket.efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
+  EXPECT_EQ(socket.efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
 }
 
 }  // namespace

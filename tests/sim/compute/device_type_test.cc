@@ -1,12 +1,9 @@
 #include "topology/device_type.h"
 
-#include <gtest/gtest.h>
-
-#include "base/yaml/loader.h"
 #include "tests/sim/compute/toy_device.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace device_type_test {
+namespace foreshard::device_type_test {
 
 TEST(DeviceType, AMissingDtypeRunsAtTheNextWiderOne) {
   DeviceType device = test::toy_device();
@@ -30,5 +27,4 @@ TEST(DeviceType, MeasurementsOfAnotherDeviceAreTransferred) {
   EXPECT_EQ(evidence_of(device, weak), yaml::Evidence::kDatasheet);
 }
 
-}  // namespace device_type_test
-}  // namespace foreshard
+}  // namespace foreshard::device_type_test

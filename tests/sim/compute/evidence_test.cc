@@ -1,8 +1,7 @@
 #include "sim/compute/evidence.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/sim/compute/toy_device.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

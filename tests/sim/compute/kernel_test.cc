@@ -1,6 +1,7 @@
 #include "strategies/program/ir/kernel.h"
 
-#include <gtest/gtest.h>
+#include "tests/sim/compute/attention.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -12,12 +13,7 @@ TEST(Kernel, FlopsOfAProduct) {
 // 2 sequences x 4 heads x 4 * 8 * 8 * 16 for two products, half of it under the mask;
 // backward 2.5x.
 TEST(Kernel, FlopsOfAttention) {
-  Attention attention{.batch = 2,
-                      .query_heads = 4,
-                      .kv_heads = 2,
-                      .query_length = 8,
-                      .key_length = 8,
-                      .head_dim = 16};
+  Attention attention = attention_of(2, 4, 2, 8, 8, 16);
   EXPECT_EQ(flops_of(attention), 2 * 4 * 4.0 * 8 * 8 * 16 / 2 * 1_FLOP);
   attention.direction = Direction::kBackward;
   EXPECT_EQ(flops_of(attention), 2.5 * 2 * 4 * 4.0 * 8 * 8 * 16 / 2 * 1_FLOP);
@@ -29,12 +25,8 @@ TEST(Kernel, FlopsOfAttention) {
 // in all. Of heads of 16 columns whose values have 4, a score costs 2 (16 + 4) forward and
 // 2 (3 x 16 + 2 x 4) backward.
 TEST(Kernel, FlopsOfAttentionWithinAWindow) {
-  Attention attention{.query_heads = 4,
-                      .kv_heads = 4,
-                      .query_length = 8,
-                      .key_length = 8,
-                      .head_dim = 16,
-                      .window = 3};
+  Attention attention = attention_of(1, 4, 4, 8, 8, 16);
+  attention.window = 3;
   EXPECT_EQ(scores_per_query(attention), (3 * 3 / 2.0 + 5 * 3) / 8);
   EXPECT_EQ(flops_of(attention), 4 * 19.5 * 2 * 32 * 1_FLOP);
   attention.value_dim = 4;
@@ -51,12 +43,8 @@ TEST(Kernel, FlopsOfAttentionWithinAWindow) {
 // them 2 x 2 / 2 + 2 x 2 = 6 of 4 queries; all 4 without a mask. Samples as long as the keys are
 // none.
 TEST(Kernel, FlopsOfAttentionWithinPackedSamples) {
-  Attention attention{.query_heads = 4,
-                      .kv_heads = 4,
-                      .query_length = 12,
-                      .key_length = 12,
-                      .head_dim = 16,
-                      .sample = 4};
+  Attention attention = attention_of(1, 4, 4, 12, 12, 16);
+  attention.sample = 4;
   EXPECT_EQ(scores_per_query(attention), 2);
   EXPECT_EQ(flops_of(attention), 4 * 12 * 2.0 * 2 * 32 * 1_FLOP);
   attention.window = 2;
@@ -80,19 +68,14 @@ TEST(Kernel, BytesOfAProduct) {
 
 // Q and O: 4 heads x 8 x 16; K and V: 2 heads x 8 x 16; 2 B each.
 TEST(Kernel, BytesOfAttentionFollowTheHeads) {
-  const Attention attention{
-      .query_heads = 4, .kv_heads = 2, .query_length = 8, .key_length = 8, .head_dim = 16};
+  const Attention attention = attention_of(1, 4, 2, 8, 8, 16);
   EXPECT_EQ(bytes_of(attention), (2 * 512 + 2 * 256) * 2_B);
 }
 
 // Values, and results, of 4 columns beside queries and keys of 16; backward all twice.
 TEST(Kernel, BytesOfAttentionFollowTheWidths) {
-  Attention attention{.query_heads = 4,
-                      .kv_heads = 2,
-                      .query_length = 8,
-                      .key_length = 8,
-                      .head_dim = 16,
-                      .value_dim = 4};
+  Attention attention = attention_of(1, 4, 2, 8, 8, 16);
+  attention.value_dim = 4;
   EXPECT_EQ(bytes_of(attention), (4 + 2) * 8 * (16 + 4) * 2_B);
   attention.direction = Direction::kBackward;
   EXPECT_EQ(bytes_of(attention), 2 * (4 + 2) * 8 * (16 + 4) * 2_B);
@@ -129,12 +112,7 @@ TEST(Kernel, IsDescribed) {
             "gemm 1x2x3 fp8 scaled blocks");
   EXPECT_EQ(describe(Gemm{.batch = 8, .m = 1, .n = 2, .k = 3, .apart = true}),
             "gemm 1x2x3 batch 8 bf16 apart");
-  EXPECT_EQ(describe(Attention{.batch = 2,
-                               .query_heads = 32,
-                               .kv_heads = 8,
-                               .query_length = 4096,
-                               .key_length = 4096,
-                               .head_dim = 128}),
+  EXPECT_EQ(describe(attention_of(2, 32, 8, 4096, 4096, 128)),
             "attention_fwd 2x32/8 seq 4096x4096 dim 128 causal bf16");
   EXPECT_EQ(describe(Attention{.batch = 1,
                                .query_heads = 2,

@@ -1,18 +1,13 @@
 #include "sim/compute/measured.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "tests/test.h"
 #include "toy_device.h"
 
 #include "sim/compute/kernel_text.h"
 
-namespace foreshard {
-namespace measured_test {
-
-using testing::HasSubstr;
+namespace foreshard::measured_test {
 
 constexpr Gemm kProduct{.m = 512, .n = 512, .k = 2048};
 
@@ -88,7 +83,7 @@ TEST(Measured, NamesWhatIsNoKernel) {
   device.efficiency.value.measured[1].kernel = "gem 1x2x3 fp32";
   EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("'gem 1x2x3 fp32' is not a kernel"));
   device.efficiency.value.attention_of["cudnn-fp8"] = device.efficiency->attention;
-  EXPECT_THAT(fault_in(*device.efficiency), testing::Not(HasSubstr("cudnn")));
+  EXPECT_THAT(fault_in(*device.efficiency), Not(HasSubstr("cudnn")));
   device.efficiency.value.attention_of["flash-9"] = device.efficiency->attention;
   EXPECT_THAT(fault_in(*device.efficiency),
               HasSubstr("'flash-9' under attention_of is no implementation of fused attention"));
@@ -141,5 +136,4 @@ TEST(KernelText, RefusesWhatDescribeNeverWrites) {
     EXPECT_FALSE(kernel_from(text)) << text;
 }
 
-}  // namespace measured_test
-}  // namespace foreshard
+}  // namespace foreshard::measured_test

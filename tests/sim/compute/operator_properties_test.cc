@@ -1,20 +1,16 @@
 // What must hold for every kernel on every device.
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "base/yaml/loader.h"
 #include "tests/sim/compute/toy_device.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 
-namespace foreshard {
-namespace operator_properties_test {
+namespace foreshard::operator_properties_test {
 
 DeviceType catalogue_device(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  auto device = loader.read_ref<DeviceType>(name);
-  EXPECT_TRUE(device) << device.error().message;
-  return *std::move(device);
+  yaml::Loader loader(shipped_options());
+  return value_of(loader.read_ref<DeviceType>(name));
 }
 
 const DeviceType& any_device() {
@@ -144,5 +140,4 @@ TEST(OperatorTimeProperties, TheCacheAgrees) {
   }));
 }
 
-}  // namespace operator_properties_test
-}  // namespace foreshard
+}  // namespace foreshard::operator_properties_test

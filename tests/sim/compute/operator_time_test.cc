@@ -1,9 +1,8 @@
 #include "sim/compute/operator_time.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
-
+#include "tests/sim/compute/attention.h"
 #include "tests/sim/compute/toy_device.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -248,12 +247,8 @@ TEST(GemmTime, FollowsTheDtype) {
 // 4 * 100 * 1000 * 100 = 40 MFLOP at 10 TFLOP/s = 4 us, plus 1 us. Q and O are 10 * 100 * 100, K
 // and V 10 * 1000 * 100 elements of 2 B: 4.4 MB, at half of 1 TB/s 8.8 us. Floor 3 us.
 TEST(AttentionTime, OfOneWave) {
-  const Attention attention{.query_heads = 10,
-                            .kv_heads = 10,
-                            .query_length = 100,
-                            .key_length = 1000,
-                            .head_dim = 100,
-                            .causal = false};
+  Attention attention = attention_of(1, 10, 10, 100, 1000, 100);
+  attention.causal = false;
   const OperatorTime time = burst(attention, toy_device());
   EXPECT_EQ(time.units, 10);
   EXPECT_DOUBLE_EQ(us(time.compute), 5.0);
@@ -264,8 +259,7 @@ TEST(AttentionTime, OfOneWave) {
 // Causal, 1000 x 1000, 10 heads: 100 units; one sees (1000 + 100) / 2 = 550 keys on average: 2.2 us
 // + 1 us. 10 rounds, and one unit at the end: 11 * 3.2 us.
 TEST(AttentionTime, OfCausalUnitsIsBalanced) {
-  Attention attention{
-      .query_heads = 10, .kv_heads = 10, .query_length = 1000, .key_length = 1000, .head_dim = 100};
+  Attention attention = attention_of(1, 10, 10, 1000, 1000, 100);
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 11 * 3.2);
   // Alone on the device, the longest unit decides: 4 us + 1 us.
   attention.query_heads = attention.kv_heads = 1;
@@ -275,12 +269,8 @@ TEST(AttentionTime, OfCausalUnitsIsBalanced) {
 // As above, in a window of 300 tokens: a unit sees it and its own 100 tokens, the first three 100,
 // 200 and 300: (600 + 7 x 400) / 10 = 340 on average, 1.36 us + 1 us. The longest: 400.
 TEST(AttentionTime, OfAWindowIsThatOfItsUnits) {
-  Attention attention{.query_heads = 10,
-                      .kv_heads = 10,
-                      .query_length = 1000,
-                      .key_length = 1000,
-                      .head_dim = 100,
-                      .window = 300};
+  Attention attention = attention_of(1, 10, 10, 1000, 1000, 100);
+  attention.window = 300;
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 11 * 2.36);
   attention.query_heads = attention.kv_heads = 1;
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 2.6);
@@ -291,12 +281,8 @@ TEST(AttentionTime, OfAWindowIsThatOfItsUnits) {
 
 // As the first, packed of two samples of 500: 10 x 2 x 5 units as of sequences of 500 tokens.
 TEST(AttentionTime, OfPackedSamplesIsThatOfAsManySequences) {
-  Attention packed{.query_heads = 10,
-                   .kv_heads = 10,
-                   .query_length = 1000,
-                   .key_length = 1000,
-                   .head_dim = 100,
-                   .sample = 500};
+  Attention packed = attention_of(1, 10, 10, 1000, 1000, 100);
+  packed.sample = 500;
   Attention apart = packed;
   apart.sample = 0;
   apart.batch = 2;
@@ -306,12 +292,8 @@ TEST(AttentionTime, OfPackedSamplesIsThatOfAsManySequences) {
 
 // Heads of 100 columns whose values have 50: 150 columns of products, not 200, at the rate of 75.
 TEST(AttentionTime, FollowsTheWidthOfValues) {
-  Attention attention{.query_heads = 10,
-                      .kv_heads = 10,
-                      .query_length = 100,
-                      .key_length = 1000,
-                      .head_dim = 100,
-                      .causal = false};
+  Attention attention = attention_of(1, 10, 10, 100, 1000, 100);
+  attention.causal = false;
   attention.value_dim = 50;
   const double part = us(burst(attention, toy_device()).compute) - 1;
   attention.head_dim = 75;
@@ -326,13 +308,9 @@ TEST(AttentionTime, FollowsTheWidthOfValues) {
 // (cleared and read in fp32, written in 2 B: 100 x 10 B) pass through the memory: 14 MB at 0.5
 // TB/s, 28 us.
 TEST(AttentionTime, Backward) {
-  Attention attention{.query_heads = 10,
-                      .kv_heads = 10,
-                      .query_length = 1000,
-                      .key_length = 100,
-                      .head_dim = 100,
-                      .causal = false,
-                      .direction = Direction::kBackward};
+  Attention attention = attention_of(1, 10, 10, 1000, 100, 100);
+  attention.causal = false;
+  attention.direction = Direction::kBackward;
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 21.0 + 28.0);
   attention.head_dim = 75;
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 1.0 + 20.0 * 0.75 / 0.75 + 21.0);
@@ -342,13 +320,9 @@ TEST(AttentionTime, Backward) {
 // bounds leave 0.87 of the rate. One for 96 runs as it is.
 TEST(AttentionTime, HeadsArePaddedToThoseOfTheKernels) {
   DeviceType device = toy_device();
-  Attention attention{.query_heads = 10,
-                      .kv_heads = 10,
-                      .query_length = 100,
-                      .key_length = 1000,
-                      .head_dim = 100,
-                      .causal = false,
-                      .implementation = AttentionImplementation::kFlash2};
+  Attention attention = attention_of(1, 10, 10, 100, 1000, 100);
+  attention.causal = false;
+  attention.implementation = AttentionImplementation::kFlash2;
   EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 4.0 * 1.28 / 0.87 + 1.0);
   attention.implementation = AttentionImplementation::kFused;
   EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 5.0);
@@ -365,12 +339,8 @@ TEST(AttentionTime, IsThatOfTheImplementation) {
   AttentionEfficiency slow = device.efficiency->attention;
   for (AttentionRate& line : slow.rates) line.forward /= 4;
   device.efficiency.value.attention_of["cudnn"] = slow;
-  Attention attention{.query_heads = 10,
-                      .kv_heads = 10,
-                      .query_length = 100,
-                      .key_length = 1000,
-                      .head_dim = 100,
-                      .causal = false};
+  Attention attention = attention_of(1, 10, 10, 100, 1000, 100);
+  attention.causal = false;
   EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 5.0);
   attention.implementation = AttentionImplementation::kCudnn;
   EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 17.0);

@@ -1,16 +1,11 @@
 // Histories of runs that fail: by hand, against closed forms, and that time is conserved.
 #include "sim/elastic/history.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <limits>
-#include <vector>
-
 #include "base/hash.h"
+#include "tests/test.h"
 
-namespace foreshard::elastic {
-namespace history_test {
+
+namespace foreshard::elastic::history_test {
 
 constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
@@ -43,9 +38,15 @@ class Proportional : public Plans {
   std::int64_t least_;
 };
 
+Failure at(Seconds time, std::int64_t node, Seconds back) {
+  return {.at = time, .node = node, .takes = true, .back = back};
+}
+
 // 100 steps of 1 s on 4 nodes, a checkpoint of 2 s after each 10.
-Rules small(Policy policy) {
+Rules small(Policy policy, std::vector<Failure> given = {},
+            Recovery recovery = Recovery::kCheckpoint) {
   return {.policy = policy,
+          .recovery = recovery,
           .steps = 100,
           .nodes = 4,
           .detection = 5_s,
@@ -55,22 +56,18 @@ Rules small(Policy policy) {
           .blocked = 2_s,
           .written = 2_s,
           .additions = {},
-          .given = {}};
-}
-
-Failure at(Seconds time, std::int64_t node, Seconds back) {
-  return {.at = time, .node = node, .takes = true, .back = back};
+          .given = std::move(given)};
 }
 
 History history(const Rules& rules, std::int64_t least = 1) {
   const std::vector<Hazard> none;
   Proportional plans(4, least);
-  auto result = history_of(rules, plans, Failures(none, rules.nodes + rules.spares, 1));
-  EXPECT_TRUE(result) << result.error().message;
-  return *std::move(result);
+  return value_of(history_of(rules, plans, Failures(none, rules.nodes + rules.spares, 1)));
 }
 
+// 100 s are useful.
 void expect_parts(const History& history, Parts parts) {
+  parts.useful = 100_s;
   EXPECT_TRUE(history.finished);
   EXPECT_NEAR(history.wall / 1_s, parts.total() / 1_s, 1e-6);
   EXPECT_NEAR(history.parts.useful / 1_s, parts.useful / 1_s, 1e-6);
@@ -85,18 +82,15 @@ void expect_parts(const History& history, Parts parts) {
 
 // By hand: 100 s of steps and 10 checkpoints of 2 s.
 TEST(History, WithoutFailuresStepsAndCheckpointsAlone) {
-  expect_parts(history(small(Policy::kWait)), {.useful = 100_s, .saving = 20_s});
+  expect_parts(history(small(Policy::kWait)), {.saving = 20_s});
   EXPECT_EQ(history(small(Policy::kWait)).checkpoints, 10);
 }
 
 // Node 1 fails at 17.5 s: one checkpoint (10 s + 2 s) is safe, 5.5 s behind it are lost. Detected
 // at 22.5 s; repaired at 40 s; 20 s of restart, 7 s of reading.
 TEST(History, WaitsUntilTheNodeIsRepaired) {
-  Rules rules = small(Policy::kWait);
-  rules.given = {at(17.5_s, 1, 40_s)};
-  const History run = history(rules);
-  expect_parts(run, {.useful = 100_s,
-                     .lost = 5.5_s,
+  const History run = history(small(Policy::kWait, {at(17.5_s, 1, 40_s)}));
+  expect_parts(run, {.lost = 5.5_s,
                      .saving = 20_s,
                      .detection = 5_s,
                      .restart = 20_s,
@@ -111,16 +105,11 @@ TEST(History, ReplacesFromSparesAndWaitsForARepairWithoutOne) {
   Rules rules = small(Policy::kReplace);
   rules.spares = 1;
   rules.given = {at(17.5_s, 1, 1000_s)};
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 5.5_s,
-                                .saving = 20_s,
-                                .detection = 5_s,
-                                .restart = 20_s,
-                                .slices = 7_s});
+  expect_parts(history(rules),
+               {.lost = 5.5_s, .saving = 20_s, .detection = 5_s, .restart = 20_s, .slices = 7_s});
   // The run goes on at 17.5 + 5 + 20 + 7 = 49.5 s from step 10; 3 s later node 4, the spare, fails.
   rules.given.push_back(at(52.5_s, 4, 100_s));
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 8.5_s,
+  expect_parts(history(rules), {.lost = 8.5_s,
                                 .saving = 20_s,
                                 .detection = 10_s,
                                 .restart = 40_s,
@@ -134,21 +123,17 @@ TEST(History, SparesThatFailDoNotStopTheRun) {
   rules.spares = 1;
   rules.given = {at(17.5_s, 4, kNever)};
   const History run = history(rules);
-  expect_parts(run, {.useful = 100_s, .saving = 20_s});
+  expect_parts(run, {.saving = 20_s});
   EXPECT_EQ(run.failures, 1);
   EXPECT_EQ(run.interrupted, 0);
 }
 
 // From replicas: at 17.5 s half a step is lost. On 3 nodes the other 85 steps take 4/3 s each.
 TEST(History, ShrinksAndLosesOneStepWhereReplicasHoldAll) {
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, kNever)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kShrink, {at(17.5_s, 1, kNever)}, Recovery::kReplicas));
   // Checkpoints: at step 10; from step 15 on each 8 steps (10 s / (4/3 s) = 7.5, rounded), at 23,
   // 31, ..., 95, and at the end: 1 + 10 + 1.
-  expect_parts(run, {.useful = 100_s,
-                     .slowdown = 85_s / 3,
+  expect_parts(run, {.slowdown = 85_s / 3,
                      .lost = 0.5_s,
                      .saving = 24_s,
                      .detection = 5_s,
@@ -161,13 +146,9 @@ TEST(History, ShrinksAndLosesOneStepWhereReplicasHoldAll) {
 // step 23 at 45.5 + 8 x 4/3 = 56.17 s, saves until 58.17 s, and at step 31 at 68.83 s; there it
 // grows: restart and slices, nothing lost.
 TEST(History, GrowsAgainAtACheckpoint) {
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, 60_s)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kShrink, {at(17.5_s, 1, 60_s)}, Recovery::kReplicas));
   // Then from step 31 on each 10: 41, ..., 91, and the end: 1 + 2 + 6 + 1.
-  expect_parts(run, {.useful = 100_s,
-                     .slowdown = 16_s / 3,
+  expect_parts(run, {.slowdown = 16_s / 3,
                      .lost = 0.5_s,
                      .saving = 20_s,
                      .detection = 5_s,
@@ -177,36 +158,29 @@ TEST(History, GrowsAgainAtACheckpoint) {
 }
 
 TEST(History, WaitsWhereNoStrategyFitsWhatIsLeft) {
-  Rules rules = small(Policy::kShrink);
-  rules.given = {at(17.5_s, 1, 40_s)};
-  expect_parts(history(rules, 4), {.useful = 100_s,
-                                   .lost = 5.5_s,
-                                   .saving = 20_s,
-                                   .detection = 5_s,
-                                   .restart = 20_s,
-                                   .slices = 7_s,
-                                   .waiting = 17.5_s});
+  expect_parts(history(small(Policy::kShrink, {at(17.5_s, 1, 40_s)}), 4), {.lost = 5.5_s,
+                                                                           .saving = 20_s,
+                                                                           .detection = 5_s,
+                                                                           .restart = 20_s,
+                                                                           .slices = 7_s,
+                                                                           .waiting = 17.5_s});
 }
 
 // As shrink, but that communicators alone are made anew.
 TEST(History, ReroutesWithinTheDataGroup) {
-  Rules rules = small(Policy::kReroute);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, kNever)};
-  expect_parts(history(rules), {.useful = 100_s,
-                                .slowdown = 85_s / 3,
-                                .lost = 0.5_s,
-                                .saving = 24_s,
-                                .detection = 5_s,
-                                .restart = 1_s,
-                                .slices = 3_s});
+  expect_parts(history(small(Policy::kReroute, {at(17.5_s, 1, kNever)}, Recovery::kReplicas)),
+               {.slowdown = 85_s / 3,
+                .lost = 0.5_s,
+                .saving = 24_s,
+                .detection = 5_s,
+                .restart = 1_s,
+                .slices = 3_s});
 }
 
 // Node 0 works again at 13 h, but its replica comes back at the next checkpoint only, which is more
 // than 10 h away at 14 h: node 1 then stops the run, and takes nobody's place.
 TEST(History, ReplicasThatAreRepairedDoNotWorkBeforeTheyComeBack) {
-  Rules rules = small(Policy::kReroute);
-  rules.recovery = Recovery::kReplicas;
+  Rules rules = small(Policy::kReroute, {}, Recovery::kReplicas);
   rules.steps = 100 * 3600.0;
   rules.interval = 10_h;
   rules.given = {at(12_h, 0, 13_h), at(14_h, 1, kNever)};
@@ -223,9 +197,7 @@ TEST(History, TakesNodesThatAreAdded) {
   Rules rules = small(Policy::kShrink);
   rules.additions = {{.at = 5_s, .nodes = 4}};
   // From step 10 on at twice the speed; checkpoints each 20 steps: 30, 50, 70, 90, the end.
-  expect_parts(
-      history(rules),
-      {.useful = 100_s, .slowdown = -45_s, .saving = 12_s, .restart = 20_s, .slices = 3_s});
+  expect_parts(history(rules), {.slowdown = -45_s, .saving = 12_s, .restart = 20_s, .slices = 3_s});
 }
 
 // Asynchronous: the run stops for 1 s; what was saved at 10 s is safe at 16 s. A failure at 15 s
@@ -236,12 +208,7 @@ TEST(History, AsynchronousCheckpointsAreSafeWhenTheyAreWritten) {
   rules.written = 6_s;
   // Nine stops of 1 s; the last checkpoint is waited for.
   rules.given = {at(15_s, 1, 15.5_s)};
-  const Parts parts{.useful = 100_s,
-                    .lost = 14_s,
-                    .saving = 16_s,
-                    .detection = 5_s,
-                    .restart = 20_s,
-                    .slices = 7_s};
+  const Parts parts{.lost = 14_s, .saving = 16_s, .detection = 5_s, .restart = 20_s, .slices = 7_s};
   expect_parts(history(rules), parts);
   rules.given = {at(17_s, 1, 17.5_s)};
   Parts later = parts;
@@ -258,12 +225,8 @@ TEST(History, TheNextAsynchronousCheckpointBeginsWhenTheOneBeforeIsSafe) {
   rules.blocked = {};
   rules.given = {at(20.5_s, 1, 21_s)};
   // From step 14 on again: 21, ..., 98; the last one waits for that of 98, written 4.4 s more.
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 6.5_s,
-                                .saving = 10.8_s,
-                                .detection = 5_s,
-                                .restart = 20_s,
-                                .slices = 7_s});
+  expect_parts(history(rules),
+               {.lost = 6.5_s, .saving = 10.8_s, .detection = 5_s, .restart = 20_s, .slices = 7_s});
   // As long as the interval, to the last bit or nearly.
   for (const Seconds step : {10_s, 7_s, 0.7_s * 3}) {
     rules.interval = rules.written = step;
@@ -291,9 +254,7 @@ TEST(History, FasterStorageIsNeverWorse) {
 }
 
 TEST(History, GivesUpOnARunThatNeverEnds) {
-  Rules rules = small(Policy::kWait);
-  rules.given = {at(17.5_s, 1, kNever)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kWait, {at(17.5_s, 1, kNever)}));
   EXPECT_FALSE(run.finished);
   EXPECT_NEAR(run.wall / 1_s, kLongest * 100, 1e-6);
   EXPECT_NEAR(run.parts.total() / run.wall, 1, 1e-9);
@@ -399,20 +360,19 @@ TEST(History, TimeIsConservedWhateverHappens) {
     rules.written = rules.blocked + static_cast<double>(pick(8, 10)) * 1_s;
     rules.restart = static_cast<double>(pick(9, 20)) * 1_s;
     Proportional plans(4, static_cast<std::int64_t>(1 + pick(10, 4)));
-    const auto run = history_of(rules, plans, Failures(hazards, 4 + rules.spares, seed));
-    ASSERT_TRUE(run);
-    EXPECT_NEAR(run->parts.total() / run->wall, 1, 1e-9) << seed;
+    const auto run = value_of(history_of(rules, plans, Failures(hazards, 4 + rules.spares, seed)));
+    EXPECT_NEAR(run.parts.total() / run.wall, 1, 1e-9) << seed;
     for (const Seconds part :
-         {run->parts.useful, run->parts.slowdown, run->parts.lost, run->parts.saving,
-          run->parts.detection, run->parts.restart, run->parts.slices, run->parts.waiting})
+         {run.parts.useful, run.parts.slowdown, run.parts.lost, run.parts.saving,
+          run.parts.detection, run.parts.restart, run.parts.slices, run.parts.waiting})
       EXPECT_GE(part, -1e-6 * 1_s) << seed;
-    if (run->finished) {
-      EXPECT_NEAR(run->parts.useful / 1_s, 500, 1e-6) << seed;
+    if (run.finished) {
+      EXPECT_NEAR(run.parts.useful / 1_s, 500, 1e-6) << seed;
     }
-    EXPECT_LE(run->interrupted, run->failures) << seed;
+    EXPECT_LE(run.interrupted, run.failures) << seed;
     std::int64_t by_cause = 0;
-    for (const auto& [cause, count] : run->by_cause) by_cause += count;
-    EXPECT_EQ(by_cause, run->interrupted) << seed;
+    for (const auto& [cause, count] : run.by_cause) by_cause += count;
+    EXPECT_EQ(by_cause, run.interrupted) << seed;
   }
 }
 
@@ -430,8 +390,7 @@ TEST(History, ShrinkingIsAsFastAsTheNodesThatAreThereClosedForm) {
   constexpr Seconds kRepair = 50_h;
   const std::vector<Hazard> hazards{
       {.between = kBetween, .group = 4, .taken = 1, .repair = kRepair}};  // always node 0
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
+  Rules rules = small(Policy::kShrink, {}, Recovery::kReplicas);
   rules.steps = 10'000 * 3600.0;
   rules.detection = rules.restart = {};
   rules.interval = 10_min;
@@ -489,18 +448,17 @@ TEST(Failures, ComeAsOftenAsTheirCausesAndEvenlyOverNodes) {
   Seconds last;
   constexpr double kHours = 200'000;
   for (;;) {
-    const auto failure = failures.next();
-    ASSERT_TRUE(failure);
-    ASSERT_GT(failure->at, last);
-    last = failure->at;
+    const auto failure = value_of(failures.next());
+    ASSERT_GT(failure.at, last);
+    last = failure.at;
     if (last > kHours * 1_h) break;
-    ++by_cause[failure->cause];
-    EXPECT_EQ(failure->takes, failure->cause != 2);
-    if (failure->cause == 0) ++by_node[static_cast<std::size_t>(failure->node)];
-    if (failure->cause == 1) {
-      EXPECT_EQ(failure->node % 4, 0);
-      EXPECT_EQ(failure->nodes, 4);
-      EXPECT_EQ(failure->back, failure->at + 2_h);
+    ++by_cause[failure.cause];
+    EXPECT_EQ(failure.takes, failure.cause != 2);
+    if (failure.cause == 0) ++by_node[static_cast<std::size_t>(failure.node)];
+    if (failure.cause == 1) {
+      EXPECT_EQ(failure.node % 4, 0);
+      EXPECT_EQ(failure.nodes, 4);
+      EXPECT_EQ(failure.back, failure.at + 2_h);
     }
   }
   EXPECT_NEAR(by_cause[0] / (kHours / 10), 1, 0.03);
@@ -523,5 +481,4 @@ TEST(Failures, OfOneSeedAreTheSame) {
   EXPECT_TRUE(differs);
 }
 
-}  // namespace history_test
-}  // namespace foreshard::elastic
+}  // namespace foreshard::elastic::history_test

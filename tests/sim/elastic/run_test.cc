@@ -1,21 +1,15 @@
 // Time lines: what their files must say, what studies come to under them, what stays unknown.
 #include "sim/elastic/run.h"
 
-#include <cmath>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/elastic/history.h"
 #include "sim/elastic/study_plans.h"
 
-namespace foreshard::elastic {
-namespace run_test {
-
-using testing::HasSubstr;
+namespace foreshard::elastic::run_test {
 
 const std::vector<std::filesystem::path> kCatalogue{FORESHARD_SOURCE_DIR "/configs"};
 
@@ -43,13 +37,10 @@ class Elastic : public testing::Test {
     return run_elastic(timeline, {.catalogue = kCatalogue, .progress = {}});
   }
   ElasticResult result(const std::string& text, const char* times = kTimes) {
-    auto outcome = ran(text, times);
-    EXPECT_TRUE(outcome) << outcome.error().message;
-    return outcome ? *std::move(outcome) : ElasticResult{};
+    return value_of(ran(text, times));
   }
   std::string fault(const std::string& text, const char* times = kTimes) {
-    const auto outcome = ran(text, times);
-    return outcome ? "accepted" : outcome.error().message;
+    return message_of(ran(text, times));
   }
 
   TemporaryFolder folder_;
@@ -212,7 +203,7 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
       "failures: {causes: [{name: node, of: node, mtbf: 2 h}, {name: rack power, of: group, group: "
       "2, "
       "takes: group}]}\nrepair: 1 h\nhistories: 5\npolicies: [wait]\n");
-  EXPECT_THAT(run.without_rate, testing::ElementsAre("rack power"));
+  EXPECT_THAT(run.without_rate, ElementsAre("rack power"));
   EXPECT_EQ(run.causes[1].between, std::nullopt);
   EXPECT_THAT(elastic_text(run), HasSubstr("nobody has counted rack power: with them, goodput and "
                                            "time are UNKNOWN"));
@@ -224,7 +215,7 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
     EXPECT_THAT(json, HasSubstr(each));
   for (const char* each : {"\"time_s_at_least\": {", "\"rent_usd_at_least\": "})
     EXPECT_THAT(json, HasSubstr(each));
-  EXPECT_THAT(json, testing::Not(HasSubstr("_at_least\": null")));
+  EXPECT_THAT(json, Not(HasSubstr("_at_least\": null")));
   const ElasticResult unrepaired =
       result("failures: {causes: [{name: node, of: node, mtbf: 2 h}]}\nhistories: 5\n");
   EXPECT_EQ(unrepaired.policies[0].unknown, "no repair time is known of node: give repair");
@@ -239,18 +230,16 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
 // devices come as often as they came there: one in 3.1 hours.
 TEST(FailuresOfLlama3, ComeAsOftenAsTheyCameThere) {
   yaml::Loader loader({.catalogue = kCatalogue, .overrides = {}});
-  const auto rates = loader.read_ref<FailureRates>("llama3-h100");
-  ASSERT_TRUE(rates) << rates.error().message;
+  const auto rates = value_of(loader.read_ref<FailureRates>("llama3-h100"));
   double events = 0;
   double per_hour = 0;
-  for (const Cause& cause : rates->causes) {
+  for (const Cause& cause : rates.causes) {
     events += **cause.events;
     const double units = cause.of == Unit::kDevice ? 16'384 : 2048;
-    per_hour += units * (1_h / *mtbf_of(cause, *rates));
+    per_hour += units * (1_h / *mtbf_of(cause, rates));
   }
   EXPECT_EQ(events, 419);
   EXPECT_NEAR(per_hour, 419 / (54 * 24.0), 1e-9);
 }
 
-}  // namespace run_test
-}  // namespace foreshard::elastic
+}  // namespace foreshard::elastic::run_test

@@ -1,7 +1,7 @@
 // The shipped time lines: what they print.
-#include <gtest/gtest.h>
 
 #include "tests/golden/golden.h"
+#include "tests/test.h"
 
 #include "sim/elastic/run.h"
 
@@ -10,11 +10,10 @@ namespace {
 
 TEST(ShippedElastic, Llama2OnSixteenNodes) {
   const yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
-  const auto timeline = load_timeline("llama2-70b-h100-128", options);
-  ASSERT_TRUE(timeline) << timeline.error().message;
-  const auto result = run_elastic(*timeline, {.catalogue = options.catalogue, .progress = {}});
-  ASSERT_TRUE(result) << result.error().message;
-  expect_golden("elastic/llama2-70b-h100-128.txt", elastic_text(*result));
+  const auto timeline = value_of(load_timeline("llama2-70b-h100-128", options));
+  const auto result =
+      value_of(run_elastic(timeline, {.catalogue = options.catalogue, .progress = {}}));
+  expect_golden("elastic/llama2-70b-h100-128.txt", elastic_text(result));
 }
 
 }  // namespace

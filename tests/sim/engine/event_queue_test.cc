@@ -1,10 +1,7 @@
 #include "sim/engine/internal/event_queue.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
-
 #include "tests/sim/engine/random_workload.h"
+#include "tests/test.h"
 
 namespace foreshard::engine::internal {
 namespace {

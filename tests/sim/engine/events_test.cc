@@ -1,16 +1,11 @@
 // Events of a workload: cases worked by hand, then random ones against the dense oracle.
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/sim/engine/oracle.h"
 #include "tests/sim/engine/random_workload.h"
 #include "tests/sim/engine/run.h"
+#include "tests/test.h"
 
-namespace foreshard::engine {
-namespace events_test {
-
-using testing::HasSubstr;
+namespace foreshard::engine::events_test {
 
 Seconds at(double seconds) {
   return Seconds::from_base(seconds);
@@ -189,8 +184,7 @@ TEST(Events, TrafficOfOthersTakesNoMoreThanItsRate) {
   Shape others = path_shape({link});
   others.rate_cap = 0.25;
   w.add_background(w.add_shape(others), 0_s, kNever);
-  const auto flow = w.add_activity(task(w.add_shape(path_shape({link})), 3));
-  EXPECT_EQ(finish(run(w), flow), 4);
+  EXPECT_EQ(finish(run(w), w.add_activity(task(w.add_shape(path_shape({link})), 3))), 4);
 }
 
 // 0.7 are taken, however many want a share; every 4 s, for 2 s: 0.3 * 2 + 2 = 2.6 in 4 s.
@@ -321,5 +315,4 @@ TEST(EventProperties, SimgridRefusesWhatItCannotExpress) {
               HasSubstr("traffic of others"));
 }
 
-}  // namespace events_test
-}  // namespace foreshard::engine
+}  // namespace foreshard::engine::events_test

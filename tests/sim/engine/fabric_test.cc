@@ -2,23 +2,18 @@
 // against the plain oracle, and what must hold of any of them.
 #include "topology/fabrics/fabric.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <random>
 
 #include "base/index.h"
 #include "tests/sim/engine/oracle.h"
+#include "tests/test.h"
 #include "tests/topology/example_fabrics.h"
 #include "tests/topology/small_clusters.h"
 
 #include "sim/engine/workload.h"
 #include "strategies/comm/algorithms.h"
 
-namespace foreshard::engine {
-namespace fabric_test {
+namespace foreshard::engine::fabric_test {
 
 using comm::CollectiveKind;
 
@@ -55,16 +50,15 @@ ClusterView cluster_on(const std::string& kind, std::int64_t nodes, Routing rout
 
 /// Every message is one flow over the links of its route, by their shares.
 void write_out(const ClusterView& cluster, Work& work, Operation operation) {
-  auto form = comm::stepwise_form(operation.algorithm, operation.kind, operation.group);
-  ASSERT_TRUE(form) << form.error().message;
-  operation.form = *std::move(form);
+  auto form = value_of(comm::stepwise_form(operation.algorithm, operation.kind, operation.group));
+  operation.form = std::move(form);
   operation.first = work.workload.activity_count();
   for (const auto& message : operation.form.messages) {
-    const auto route = cluster.route(operation.group.devices[at(message.from)],
-                                     operation.group.devices[at(message.to)], operation.group.flow);
-    ASSERT_TRUE(route) << route.error().message;
+    const auto route =
+        value_of(cluster.route(operation.group.devices[at(message.from)],
+                               operation.group.devices[at(message.to)], operation.group.flow));
     Shape shape{.usages = {}, .occupations = {}};
-    for (const auto& [link, share] : route->links)
+    for (const auto& [link, share] : route.links)
       shape.usages.push_back({.resource = ResourceId(link.value()), .weight = share});
     const auto id = work.workload.add_activity({.shape = work.workload.add_shape(std::move(shape)),
                                                 .latency = message.latency,
@@ -138,11 +132,10 @@ TEST_P(OnEveryFabric, SpreadIsTheOracle) {
       const Work work = random_work(cluster, random, 2);
       for (const auto& shape : work.workload.shapes())
         for (const auto& usage : shape.usages) several_paths = several_paths || usage.weight < 1;
-      const auto fluid = run_fluid(work.workload);
-      ASSERT_TRUE(fluid) << fluid.error().message;
+      const auto fluid = value_of(run_fluid(work.workload));
       const auto expected = oracle::finish_times(work.workload);
       for (std::size_t a = 0; a < expected.size(); ++a)
-        worst = std::max(worst, distance(fluid->finish[a].in_base(), expected[a]));
+        worst = std::max(worst, distance(fluid.finish[a].in_base(), expected[a]));
     }
   std::printf("%-16s fluid - oracle, worst finish time: %.1e%s\n", kind().c_str(), worst,
               several_paths ? "" : " (single paths only)");
@@ -200,8 +193,7 @@ TEST_P(OnEveryFabric, NoLinkCarriesMoreThanItCan) {
     std::mt19937_64 random(seed);
     const auto cluster = cluster_on(kind(), 4, Routing::kSpread);
     const Work work = random_work(cluster, random, 2);
-    const auto times = run_fluid(work.workload);
-    ASSERT_TRUE(times);
+    const auto times = value_of(run_fluid(work.workload));
     struct Flow {
       double begin;
       double end;
@@ -211,15 +203,15 @@ TEST_P(OnEveryFabric, NoLinkCarriesMoreThanItCan) {
     for (std::size_t a = 0; a < work.workload.activity_count(); ++a) {
       const auto& activity = work.workload.activities()[a];
       for (const auto& usage : work.workload.shape(activity.shape).usages)
-        flows[usage.resource.index()].push_back({(times->start[a] + activity.latency).in_base(),
-                                                 times->finish[a].in_base(),
+        flows[usage.resource.index()].push_back({(times.start[a] + activity.latency).in_base(),
+                                                 times.finish[a].in_base(),
                                                  usage.weight * activity.work});
     }
     for (std::size_t l = 0; l < flows.size(); ++l) {
       const double capacity = work.workload.capacity(ResourceId(static_cast<std::int64_t>(l)));
       double all = 0;
       for (const auto& flow : flows[l]) all += flow.bytes;
-      EXPECT_LE(all / capacity, times->makespan.in_base() * (1 + 1e-9));
+      EXPECT_LE(all / capacity, times.makespan.in_base() * (1 + 1e-9));
       std::vector<Flow> by_end = flows[l];
       std::ranges::sort(by_end, {}, &Flow::end);
       for (const auto& first : flows[l]) {
@@ -243,9 +235,9 @@ TEST_P(OnEveryFabric, FasterLinksNeverSlowOneOperation) {
   const auto cluster = cluster_on(kind(), 4, Routing::kSpread);
   const Work work = random_work(cluster, random, 1);
   const Operation& operation = work.operations[0];
-  const auto forms = comm::flat_forms(operation.kind, operation.group, comm::ideal_parameters());
-  ASSERT_TRUE(forms) << forms.error().message;
-  for (const auto& form : *forms) {
+  const auto forms =
+      value_of(comm::flat_forms(operation.kind, operation.group, comm::ideal_parameters()));
+  for (const auto& form : forms) {
     const auto time_with = [&](std::size_t raised) {
       Workload workload;
       for (std::size_t l = 0; l < cluster.links().size(); ++l)
@@ -291,9 +283,9 @@ Seconds flat_time(const ClusterView& cluster, const std::vector<Operation>& oper
   Workload workload;
   for (const Link& link : cluster.links()) workload.add_resource(link.bandwidth.in_base());
   for (const auto& operation : operations) {
-    const auto forms = comm::flat_forms(operation.kind, operation.group, comm::ideal_parameters());
-    EXPECT_TRUE(forms) << forms.error().message;
-    const auto form = std::ranges::find(*forms, std::string_view(operation.algorithm),
+    const auto forms =
+        value_of(comm::flat_forms(operation.kind, operation.group, comm::ideal_parameters()));
+    const auto form = std::ranges::find(forms, std::string_view(operation.algorithm),
                                         &comm::FlatCollective::algorithm);
     Shape shape{.usages = {}, .occupations = {}};
     for (const auto& [link, load] : form->loads)
@@ -353,5 +345,4 @@ TEST(FlatAndStepwise, ErrorUnderContention) {
   EXPECT_GT(errors.front(), -0.9);
 }
 
-}  // namespace fabric_test
-}  // namespace foreshard::engine
+}  // namespace foreshard::engine::fabric_test

@@ -1,10 +1,8 @@
 // The fluid engine against the plain one of oracle.h, and what the definition of sharing promises.
-#include <cmath>
-#include <gtest/gtest.h>
-#include <map>
 
 #include "tests/sim/engine/oracle.h"
 #include "tests/sim/engine/random_workload.h"
+#include "tests/test.h"
 
 #include "sim/engine/internal/sharing.h"
 

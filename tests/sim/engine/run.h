@@ -2,17 +2,14 @@
 /// A workload that must run, and when its activities end.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 #include "sim/engine/workload.h"
 
 namespace foreshard::engine {
 
 inline Timeline run(const Workload& w) {
-  auto t = run_fluid(w);
-  EXPECT_TRUE(t) << t.error().message;
-  return t ? *std::move(t) : Timeline{};
+  return value_of(run_fluid(w));
 }
 /// In seconds.
 inline double finish(const Timeline& t, ActivityId a) {

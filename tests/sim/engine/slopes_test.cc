@@ -1,13 +1,10 @@
 // Derivatives of runs: by hand, then against finite differences on random workloads.
 #include "sim/engine/slopes.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
-
 #include "tests/sim/engine/random_workload.h"
+#include "tests/test.h"
 
-namespace foreshard::engine {
-namespace slopes_test {
+namespace foreshard::engine::slopes_test {
 
 // Parameters: one for each resource's capacity, each shape's cap, each activity's latency and work
 // (all by logarithms), and lags as rates, in this order.
@@ -61,9 +58,7 @@ Workload changed(const Workload& w, std::size_t p, double factor) {
 }
 
 double makespan(const Workload& w) {
-  const auto times = run_fluid(w);
-  EXPECT_TRUE(times) << times.error().message;
-  return times->makespan.in_base();
+  return value_of(run_fluid(w)).makespan.in_base();
 }
 
 std::vector<double> slopes_of(const Workload& w) {
@@ -142,15 +137,14 @@ TEST(Slopes, AreFiniteDifferences) {
     Workload w = random_workload(seed);
     const std::size_t all = by_everything(w).parameters;
     for (std::size_t p = 0; p + 1 < all; ++p) w = changed(w, p, random.between(0.9, 1.1));
-    const auto times = run_fluid(w);
-    ASSERT_TRUE(times) << seed << ": " << times.error().message;
+    const auto times = value_of(run_fluid(w), std::to_string(seed));
     const auto slopes = slopes_of(w);
     double sum = 0;
     for (std::size_t p = 0; p < all; ++p) {
       constexpr double kStep = 1e-5;
       const double difference =
           (makespan(changed(w, p, 1 + kStep)) - makespan(changed(w, p, 1 - kStep))) / (2 * kStep);
-      ASSERT_NEAR(slopes[p], difference, 1e-4 * times->makespan.in_base()) << seed << ", " << p;
+      ASSERT_NEAR(slopes[p], difference, 1e-4 * times.makespan.in_base()) << seed << ", " << p;
       ++compared;
       const bool is_rate = p < w.resource_count() + w.shapes().size() || p + 1 == all;
       const bool is_latency =
@@ -161,7 +155,7 @@ TEST(Slopes, AreFiniteDifferences) {
     // of its resource, which grows with it.
     bool holds = false;
     for (const Shape& shape : w.shapes()) holds |= !shape.occupations.empty();
-    const double makespan_now = times->makespan.in_base();
+    const double makespan_now = times.makespan.in_base();
     if (!holds) {
       EXPECT_NEAR(sum, -makespan_now, 1e-9 * makespan_now) << seed;
     }
@@ -169,5 +163,4 @@ TEST(Slopes, AreFiniteDifferences) {
   EXPECT_GT(compared, 4000);
 }
 
-}  // namespace slopes_test
-}  // namespace foreshard::engine
+}  // namespace foreshard::engine::slopes_test

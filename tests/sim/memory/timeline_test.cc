@@ -1,13 +1,11 @@
 #include "sim/memory/timeline.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
+
+#include "tests/test.h"
 
 namespace foreshard::memory {
 namespace {
-
-using program::StaticMemory;
 
 constexpr auto kActivations = MemoryKind::kActivations;
 constexpr auto kBuffers = MemoryKind::kBuffers;
@@ -19,8 +17,8 @@ Bytes of(const BytesByKind& live, MemoryKind kind) {
 // 100 MB stay. 30 from 1 to 4 ms, 20 from 2 to 3 ms, 25 from 3 to 5 ms:
 //   at 2 ms 150, at 3 ms 155 (the 20 are gone when the 25 come), at 4 ms 125.
 TEST(LiveBytes, MatchesTheHandWorkedExample) {
-  const std::vector<StaticMemory> parameters{{MemoryKind::kParameters, 60_MB},
-                                             {MemoryKind::kOptimizer, 40_MB}};
+  const std::vector<program::StaticMemory> parameters{{MemoryKind::kParameters, 60_MB},
+                                                      {MemoryKind::kOptimizer, 40_MB}};
   const LiveBytes live = live_bytes(parameters,
                                     {{1_ms, kActivations, 30_MB},
                                      {3_ms, kActivations, 25_MB},
@@ -42,7 +40,7 @@ TEST(LiveBytes, MatchesTheHandWorkedExample) {
 }
 
 TEST(LiveBytes, IsTheResidentMemoryWithoutEvents) {
-  const std::vector<StaticMemory> parameters{{MemoryKind::kParameters, 7_B}};
+  const std::vector<program::StaticMemory> parameters{{MemoryKind::kParameters, 7_B}};
   const LiveBytes live = live_bytes(parameters, {});
   EXPECT_EQ(live.peak, 7_B);
   EXPECT_EQ(live.peak_time, 0_s);

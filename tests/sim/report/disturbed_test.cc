@@ -1,14 +1,10 @@
 // What reports say of disturbances, and of a step that never ends.
 #include "sim/report/internal/disturbed.h"
 
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/sim/report/example.h"
+#include "tests/test.h"
 
 #include "sim/report/csv.h"
 #include "sim/report/json.h"
@@ -18,9 +14,6 @@
 
 namespace foreshard::report {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 Report disturbed() {
   Report report = example_report();

@@ -71,27 +71,16 @@ inline Report example_report(Bytes second = 60_GB) {
   prediction.memory_capacity = 80_GB;
   prediction.memory_reserve = 1_GB;
   prediction.fits = second <= 80_GB;
-  prediction.critical_path = {{.device_class = 0,
-                               .block = 0,
-                               .task = 0,
-                               .layer = 0,
-                               .micro_batch = 0,
-                               .start = 0_s,
-                               .finish = 4_s},
-                              {.device_class = 0,
-                               .block = 0,
-                               .task = 1,
-                               .layer = 0,
-                               .micro_batch = 0,
-                               .start = 4_s,
-                               .finish = 5_s},
-                              {.device_class = 0,
-                               .block = 0,
-                               .task = 0,
-                               .layer = 1,
-                               .micro_batch = 0,
-                               .start = 5_s,
-                               .finish = 8_s}};
+  const auto part = [](std::int32_t task, std::int32_t layer, Seconds start, Seconds finish) {
+    return sim::CriticalTask{.device_class = 0,
+                             .block = 0,
+                             .task = task,
+                             .layer = layer,
+                             .micro_batch = 0,
+                             .start = start,
+                             .finish = finish};
+  };
+  prediction.critical_path = {part(0, 0, 0_s, 4_s), part(1, 0, 4_s, 5_s), part(0, 1, 5_s, 8_s)};
   prediction.critical_uses = {{.group = ParameterGroup::kProducts,
                                .device = "A100-SXM-80GB",
                                .evidence = yaml::Evidence::kFitted,

@@ -1,12 +1,10 @@
 #include "sim/report/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/golden/golden.h"
 #include "tests/sim/report/example.h"
+#include "tests/test.h"
 
 #include "sim/report/csv.h"
 #include "sim/report/internal/page.h"
@@ -16,10 +14,6 @@
 
 namespace foreshard::report {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 Report misfit() {
   Report report = example_report(100_GB);

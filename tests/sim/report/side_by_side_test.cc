@@ -1,25 +1,19 @@
 // Two predictions side by side, from the JSON that reports write.
 #include "sim/report/side_by_side.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/sim/report/example.h"
+#include "tests/test.h"
 
 #include "sim/report/json.h"
 
 namespace foreshard::report {
 namespace {
 
-using testing::HasSubstr;
-
 Outcome example_outcome(Seconds step, Seconds tensor) {
   Report report = example_report();
   report.prediction.step = step;
   report.prediction.breakdown.tensor = tensor;
-  const auto outcome = read_outcome(to_json(report));
-  EXPECT_TRUE(outcome) << outcome.error().message;
-  return *outcome;
+  return value_of(read_outcome(to_json(report)));
 }
 
 TEST(SideBySide, ReadsWhatAPredictionSays) {

@@ -1,31 +1,21 @@
 #include "sim/report/trace.h"
 
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
-#include <utility>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/report/example.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
 namespace foreshard::report {
 namespace {
 
-using testing::HasSubstr;
-
 nlohmann::json trace_of(const sim::Prediction& prediction, const program::Program& program) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "trace.json";
-  const auto error = write_trace(path, prediction, program);
-  EXPECT_TRUE(error.ok()) << error.error().message;
+  EXPECT_EQ(message_of(write_trace(path, prediction, program)), "accepted");
   std::ifstream file(path);
   return nlohmann::json::parse(file);
 }
@@ -51,24 +41,19 @@ int overlaps(const nlohmann::json& trace) {
 
 TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
   sim::Prediction prediction = example_report().prediction;
-  prediction.timeline = {{.device_class = 1,
-                          .stream = 0,
-                          .block = 0,
-                          .task = 0,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 1_ms,
-                          .finish = 3_ms},
-                         {.device_class = 1,
-                          .stream = 1,
-                          .block = 0,
-                          .task = 1,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 3_ms,
-                          .finish = 3.5_ms}};
+  sim::TimelineEntry first{.device_class = 1,
+                           .stream = 0,
+                           .block = 0,
+                           .task = 0,
+                           .layer = 3,
+                           .chunk = 0,
+                           .micro_batch = 2,
+                           .start = 1_ms,
+                           .finish = 3_ms};
+  sim::TimelineEntry second = first;
+  second.stream = second.task = 1;
+  second.start = 3_ms, second.finish = 3.5_ms;
+  prediction.timeline = {first, second};
   const auto json = trace_of(prediction, example_program());
   int tasks = 0;
   for (const auto& event : json["traceEvents"]) {
@@ -82,9 +67,8 @@ TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
 }
 
 TEST(Trace, LeavesNothingWhereItCannotWrite) {
-  const auto error = write_trace("/nonexistent/trace.json", {}, example_program());
-  ASSERT_FALSE(error.ok());
-  EXPECT_THAT(error.error().message, HasSubstr("/nonexistent/trace.json"));
+  EXPECT_THAT(message_of(write_trace("/nonexistent/trace.json", {}, example_program())),
+              HasSubstr("/nonexistent/trace.json"));
 }
 
 // 0.4 ns to 1.6 ns, then 1.6 ns to 2.8 ns. The first begins at 0 and ends at 2; rounded apart, its
@@ -96,7 +80,7 @@ TEST(Trace, RoundsBothEndsOfASlice) {
   std::vector<std::pair<double, double>> slices;
   for (const auto& event : json["traceEvents"])
     if (event["ph"] == "X") slices.emplace_back(event["ts"], event["dur"]);
-  EXPECT_THAT(slices, testing::ElementsAre(std::pair(0.0, 0.002), std::pair(0.002, 0.001)));
+  EXPECT_THAT(slices, ElementsAre(std::pair(0.0, 0.002), std::pair(0.002, 0.001)));
 }
 
 TEST(Trace, SlicesThatFollowEachOtherDoNotOverlap) {
@@ -115,13 +99,11 @@ TEST(Trace, SlicesThatFollowEachOtherDoNotOverlap) {
 
 // Tasks on several streams, and disturbances that last at the same time.
 TEST(Trace, NoTwoSlicesOfATrackOverlap) {
-  const auto study = study::load_study(
+  const auto study = value_of(study::load_study(
       {.study = FORESHARD_SOURCE_DIR "/configs/studies/gpt-39.1b-a100-64-disturbed.yaml"},
-      {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto run = study::run_study(*study, {.timeline = true});
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(overlaps(trace_of(run->prediction, run->program)), 0);
+      shipped_options()));
+  const auto run = value_of(study::run_study(study, {.timeline = true}));
+  EXPECT_EQ(overlaps(trace_of(run.prediction, run.program)), 0);
 }
 
 }  // namespace

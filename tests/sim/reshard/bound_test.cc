@@ -1,18 +1,14 @@
 // What must cross a border, by hand: fp32, devices with one link of 100 GB/s each way on one hub.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <utility>
 
 #include "tests/sim/reshard/cases.h"
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "strategies/reshard/choose.h"
 
 namespace foreshard::reshard {
 namespace {
-
-using testing::HasSubstr;
 
 const TensorSpec kTensor{.dtype = DType::kFp32, .shape = {4000, 4000}};  // 64 MB
 

@@ -2,11 +2,7 @@
 /// Clusters and communication parameters that the project ships.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/study/study.h"
 #include "topology/cluster_config.h"
@@ -24,16 +20,13 @@ inline Shipped shipped(const std::string& cluster, std::vector<yaml::Override> c
                         .overrides = std::move(changes)};
   yaml::Loader loader(options);
   Shipped result;
-  const auto config = loader.read_ref<ClusterConfig>(cluster);
-  EXPECT_TRUE(config) << (config ? "" : config.error().message);
+  const auto config = value_of(loader.read_ref<ClusterConfig>(cluster));
   yaml::Loader plain({.catalogue = options.catalogue, .overrides = {}});
   const auto communication =
-      plain.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
-  EXPECT_TRUE(communication) << (communication ? "" : communication.error().message);
-  auto built = build_cluster(*config, loader);
-  EXPECT_TRUE(built) << (built ? "" : built.error().message);
-  result.cluster.emplace(*std::move(built));
-  result.communication = *communication;
+      value_of(plain.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication"));
+  auto built = value_of(build_cluster(config, loader));
+  result.cluster.emplace(std::move(built));
+  result.communication = communication;
   return result;
 }
 

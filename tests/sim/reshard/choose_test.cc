@@ -1,14 +1,11 @@
 // What is chosen on real clusters, against gather and slice and against the bound.
 #include "strategies/reshard/choose.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/reshard/cases.h"
 #include "tests/sim/reshard/catalogue.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
@@ -17,10 +14,7 @@
 #include "strategies/reshard/explain.h"
 #include "strategies/reshard/program.h"
 
-namespace foreshard::reshard {
-namespace choose_test {
-
-using testing::HasSubstr;
+namespace foreshard::reshard::choose_test {
 
 // Never slower than gather and slice, and twice as fast, but where the bound leaves no room for it.
 TEST(Choice, BeatsGatherAndSliceOnTwoNodes) {
@@ -50,12 +44,11 @@ TEST(Choice, NamesEveryPlanOnce) {
   const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
   const auto expect_once = [&](const TensorSpec& tensor, const char* from, const char* to) {
     const auto choice =
-        choose(tensor, *parse_layout(from, tensor.shape), *parse_layout(to, tensor.shape), cost,
-               {.cluster = &*shipped.cluster});
-    ASSERT_TRUE(choice) << choice.error().message;
+        value_of(choose(tensor, *parse_layout(from, tensor.shape), *parse_layout(to, tensor.shape),
+                        cost, {.cluster = &*shipped.cluster}));
     std::vector<std::string> names;
-    for (const Alternative& one : choice->alternatives) names.push_back(one.plan.name);
-    for (const auto& one : choice->rejected) names.push_back(one.name);
+    for (const Alternative& one : choice.alternatives) names.push_back(one.plan.name);
+    for (const auto& one : choice.rejected) names.push_back(one.name);
     std::ranges::sort(names);
     EXPECT_EQ(std::ranges::adjacent_find(names), names.end()) << testing::PrintToString(names);
   };
@@ -76,16 +69,14 @@ TEST(Choice, OffersProgramsThatRun) {
     SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(one.from) + " to " +
                  describe(one.to));
     const auto choice =
-        choose(one.tensor, one.from, one.to, cost, placement, {.keep = 6, .simulate = 6});
-    ASSERT_TRUE(choice) << choice.error().message;
-    for (const Alternative& alternative : choice->alternatives) {
+        value_of(choose(one.tensor, one.from, one.to, cost, placement, {.keep = 6, .simulate = 6}));
+    for (const Alternative& alternative : choice.alternatives) {
       if (!(alternative.plan.estimate > 0_s)) continue;
-      const auto program = program_of(alternative.plan, one.tensor, placement);
-      ASSERT_TRUE(program) << program.error().message;
-      const auto fault = program::verify(*program);
+      const auto program = value_of(program_of(alternative.plan, one.tensor, placement));
+      const auto fault = program::verify(program);
       ASSERT_TRUE(fault.ok()) << alternative.plan.name << ": " << fault.error().message;
       if (alternative.simulated) {
-        EXPECT_GE(alternative.simulated->in_base(), choice->bound.time.in_base() * (1 - 1e-9))
+        EXPECT_GE(alternative.simulated->in_base(), choice.bound.time.in_base() * (1 - 1e-9))
             << alternative.plan.name;
       }
     }
@@ -107,17 +98,13 @@ TEST(Choice, RunsAlikeFoldedAndOnBothEngines) {
   });
   for (const Case& one : named_cases()) {
     SCOPED_TRACE(one.name);
-    const auto choice = choose(one.tensor, one.from, one.to, cost, placement);
-    ASSERT_TRUE(choice);
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, choice->alternatives.size()); ++i) {
-      const Plan& plan = choice->alternatives[i].plan;
+    const auto choice = value_of(choose(one.tensor, one.from, one.to, cost, placement));
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, choice.alternatives.size()); ++i) {
+      const Plan& plan = choice.alternatives[i].plan;
       SCOPED_TRACE(plan.name);
-      const auto program = program_of(plan, one.tensor, placement);
-      ASSERT_TRUE(program);
+      const auto program = value_of(program_of(plan, one.tensor, placement));
       const auto step = [&](const sim::SimulateOptions& options) {
-        const auto prediction = sim::simulate(*shipped.cluster, *program, plain, options);
-        EXPECT_TRUE(prediction) << (prediction ? "" : prediction.error().message);
-        return prediction ? prediction->step : 0_s;
+        return value_of(sim::simulate(*shipped.cluster, program, plain, options)).step;
       };
       EXPECT_LT(relative(step({}), step({.fold = false})), 1e-9);
       const auto stepwise = sim::Granularity::kStepwise;
@@ -150,8 +137,7 @@ std::string fault(const Layout& from, const Layout& to) {
   const Shipped shipped = reshard::shipped("two-dgx-h100");
   const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
   const TensorSpec tensor{.dtype = DType::kBf16, .shape = {8, 6}};
-  const auto choice = choose(tensor, from, to, cost, {.cluster = &*shipped.cluster});
-  return choice ? "accepted" : choice.error().message;
+  return message_of(choose(tensor, from, to, cost, {.cluster = &*shipped.cluster}));
 }
 
 TEST(Choice, NamesWhatIsWrong) {
@@ -165,5 +151,4 @@ TEST(Choice, NamesWhatIsWrong) {
   EXPECT_THAT(fault(columns, rows), HasSubstr("from: "));
 }
 
-}  // namespace choose_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::choose_test

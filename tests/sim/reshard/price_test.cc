@@ -1,19 +1,15 @@
 // Closed forms of steps: groups that look alike, and those that do not; links by hand.
 #include "strategies/reshard/price.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "strategies/reshard/choose.h"
 #include "strategies/reshard/program.h"
 
-namespace foreshard::reshard {
-namespace price_test {
+namespace foreshard::reshard::price_test {
 
 std::vector<DeviceId> devices(const std::vector<std::int32_t>& list) {
   std::vector<DeviceId> ids(list.size());
@@ -59,12 +55,10 @@ TEST(LinkBytes, AreWhatCrosses) {
   const Layout to{.mesh = mesh_from({{"x", 1}}, 1), .attribute = {.dims = {{}}}};
   const Plan plan{.name = "move",
                   .steps = {{.primitive = Primitive::kTransfer, .from = from, .to = to}}};
-  const auto program = program_of(plan, tensor, {.cluster = &cluster});
-  ASSERT_TRUE(program);
-  const auto loads = cost.link_bytes(*program);
-  ASSERT_TRUE(loads);
-  ASSERT_EQ(loads->size(), 2U);
-  for (const LinkBytes& load : *loads) EXPECT_NEAR(load.bytes / 1_MB, 4, 1e-9);
+  const auto program = value_of(program_of(plan, tensor, {.cluster = &cluster}));
+  const auto loads = value_of(cost.link_bytes(program));
+  ASSERT_EQ(loads.size(), 2U);
+  for (const LinkBytes& load : loads) EXPECT_NEAR(load.bytes / 1_MB, 4, 1e-9);
 }
 
 // 4,096 ranks: a transfer of 16 million messages has a price, and is left out of the simulation.
@@ -79,10 +73,9 @@ TEST(StepPrice, OfMillionsOfMessagesListsFew) {
   const Step step{.primitive = Primitive::kTransfer, .from = rows, .to = columns};
   ASSERT_GT(count_moves(step, tensor), 16e6);
   StepPricer price(tensor, cost, placement);
-  const auto time = price(step);
-  ASSERT_TRUE(time);
+  const auto time = value_of(price(step));
   // A rank receives 4,095 messages, 8 B each: start-up is all there is, at least 1 us each.
-  EXPECT_GT(*time, 4_ms);
+  EXPECT_GT(time, 4_ms);
 }
 
 // All-to-alls of 512 ranks, 8 side by side, are two million messages.
@@ -93,13 +86,11 @@ TEST(StepPrice, OfTooManyMessagesIsNotSimulated) {
   const auto mesh = mesh_from({{"tp", 8}, {"cp", 16}, {"dp", 32}});
   const Layout from{.mesh = mesh, .attribute = {.dims = {{2, 1, 0}, {}, {}}}};
   const Layout to{.mesh = mesh, .attribute = {.dims = {{}, {2, 1}, {0}}}};
-  const auto choice = choose(tensor, from, to, cost, {.cluster = &*shipped.cluster});
-  ASSERT_TRUE(choice);
+  const auto choice = value_of(choose(tensor, from, to, cost, {.cluster = &*shipped.cluster}));
   std::string remarks;
-  for (const Alternative& one : choice->alternatives)
+  for (const Alternative& one : choice.alternatives)
     remarks += one.plan.name + ": " + one.remark + "\n";
-  EXPECT_THAT(remarks, testing::HasSubstr("too many to simulate"));
+  EXPECT_THAT(remarks, HasSubstr("too many to simulate"));
 }
 
-}  // namespace price_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::price_test

@@ -1,12 +1,11 @@
 // What simulating only the best three costs: the chosen plan against the fastest of all candidates,
 // each simulated, over random conversions.
-#include <algorithm>
 #include <cstdio>
-#include <gtest/gtest.h>
 
 #include "base/quantity.h"
 #include "tests/sim/reshard/cases.h"
 #include "tests/sim/reshard/catalogue.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "strategies/reshard/choose.h"
@@ -68,10 +67,8 @@ TEST(Regret, OfSimulatingOnlyTheBestThreeIsSmall) {
                                describe(one.from) + " to " + describe(one.to);
       SCOPED_TRACE(name);
       const auto with = [&](std::int32_t keep, std::int32_t simulate) {
-        auto choice = choose(one.tensor, one.from, one.to, cost, placement,
-                             {.keep = keep, .simulate = simulate});
-        EXPECT_TRUE(choice) << choice.error().message;
-        return *std::move(choice);
+        return value_of(choose(one.tensor, one.from, one.to, cost, placement,
+                               {.keep = keep, .simulate = simulate}));
       };
       const Choice all = with(64, 64);
       with_choice += all.alternatives.size() > 3 ? 1 : 0;

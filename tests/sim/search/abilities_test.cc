@@ -2,12 +2,7 @@
 // with a format is written in that format (strategies/launch), and so is what families hold.
 #include "strategies/launch/abilities.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
-#include <string>
-
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/search/family.h"
 #include "sim/search/space.h"
@@ -36,7 +31,7 @@ Model sparse() {
 }
 
 Strategy base_of(const std::string& framework) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   auto facts = loader.read_ref<Framework>(framework);
   EXPECT_TRUE(facts) << framework;
   Strategy strategy;
@@ -74,7 +69,7 @@ TEST_P(Offered, IsWrittenForItsFramework) {
     const RecomputeChoices choices = recompute_choices(model, base, /*any_framework=*/false);
     Strategy uncut = base;
     uncut.data_parallel = 8;
-    if (launch::inability_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
+    if (launch::limitation_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
     const Family family(uncut, model, choices);
     for (std::size_t choice = 0; choice < choices.all.size(); ++choice)
       for (const std::int64_t layers : {0, 3}) {
@@ -108,11 +103,10 @@ TEST(Offers, WhatIsNamedAllTheSame) {
       found.insert(one.zero_stage);
     return found;
   };
-  EXPECT_THAT(stages({.level = 1}), testing::ElementsAre(0, 1));
-  EXPECT_THAT(stages({.level = 1, .any_framework = true}), testing::ElementsAre(0, 1, 3));
-  EXPECT_THAT(stages({.level = 1, .zero_stage = {3}}), testing::ElementsAre(0, 3));
-  const auto found = enumerate({.level = 1}, base, dense(), 8);
-  EXPECT_GT(found.misfits.at(std::string(kFrameworkMisfit)), 0);
+  EXPECT_THAT(stages({.level = 1}), ElementsAre(0, 1));
+  EXPECT_THAT(stages({.level = 1, .any_framework = true}), ElementsAre(0, 1, 3));
+  EXPECT_THAT(stages({.level = 1, .zero_stage = {3}}), ElementsAre(0, 3));
+  EXPECT_GT(enumerate({.level = 1}, base, dense(), 8).misfits.at(std::string(kFrameworkMisfit)), 0);
 }
 
 // Megatron names modules; of the other sets there are as many as of parts.

@@ -1,18 +1,12 @@
 // The search's lower bound against the simulation, on thousands of random models, strategies and
 // clusters: a bound that is too high drops the best strategy unseen.
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <gtest/gtest.h>
 #include <mutex>
-#include <random>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "tests/seeds.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/search/estimate.h"
 #include "sim/search/internal/peaks.h"
@@ -23,8 +17,7 @@
 #include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace bound_test {
+namespace foreshard::search::bound_test {
 
 const unsigned kSeeds = seeds(4'000U, 29'000U);
 // The least number of seeds whose strategy has few kinds of layers and fits the cluster's devices.
@@ -108,14 +101,11 @@ struct Ground {
       : study(study_of(name)), cluster(*study::cluster_of(study, study.pool.devices)) {}
 
   static study::LoadedStudy study_of(const std::string& name) {
-    auto study =
-        study::load_study({.cluster = name,
-                           .model = "gpt-1.7b",
-                           .strategy = "{global_batch: 64}",
-                           .sizes_matter = false},
-                          {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-    if (!study) throw std::runtime_error(study.error().message);
-    return *std::move(study);
+    return value_of(study::load_study({.cluster = name,
+                                       .model = "gpt-1.7b",
+                                       .strategy = "{global_batch: 64}",
+                                       .sizes_matter = false},
+                                      shipped_options()));
   }
 
   study::LoadedStudy study;
@@ -187,5 +177,4 @@ TEST(Bound, IsNoMoreThanTheSimulation) {
   RecordProperty("median_ratio", std::to_string(found.ratios[found.ratios.size() / 2]));
 }
 
-}  // namespace bound_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::bound_test

@@ -1,18 +1,12 @@
 #include "sim/search/cuts.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <optional>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/test.h"
+
 namespace foreshard::search {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 // Stages whose layers take so many seconds each; no ends, and memory for all.
 CutProblem problem_of(std::int64_t layers, const std::vector<double>& layer_times) {

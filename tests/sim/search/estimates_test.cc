@@ -1,12 +1,8 @@
 // Estimates of a search beside simulations, of random strategies and of single ones.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <random>
 
 #include "base/quantity.h"
 #include "tests/sim/search/small_studies.h"
+#include "tests/test.h"
 
 #include "sim/search/device_subset.h"
 #include "sim/search/estimate.h"
@@ -19,8 +15,7 @@
 #include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace estimates_test {
+namespace foreshard::search::estimates_test {
 
 // Hosts of speed 1, and Megatron Core as if nothing but 31 us a kernel were its own: small models
 // do not wait for them.
@@ -122,15 +117,14 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const study::LoadedStudy study =
       small_study(GetParam().cluster, GetParam().framework, GetParam().model);
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto parts = parts_of({.pool = study.pool, .use = {}}, *cluster);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const auto parts = parts_of({.pool = study.pool, .use = {}}, cluster);
   auto space = enumerate({.level = 3,
                           .context_parallel = GetParam().context_parallel,
                           .token_dispatcher = GetParam().token_dispatcher,
                           .any_framework = true},
                          study.strategy, study.model,
-                         static_cast<std::int64_t>(cluster->devices().size()), parts);
+                         static_cast<std::int64_t>(cluster.devices().size()), parts);
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
@@ -142,29 +136,26 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
     if (GetParam().offloads) offload(space.candidates[i], study.model, i);
   }
 
-  const sim::SimulatedCost cost(*cluster, study.communication, lower::routing_of(study.model));
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
+  const sim::SimulatedCost cost(cluster, study.communication, lower::routing_of(study.model));
+  Estimator estimator(study.model, cluster, study.pool.devices, cost);
   double lowest = 1;
   double highest = 1;
   for (const Strategy& strategy : space.candidates) {
     SCOPED_TRACE(describe(strategy));
-    const auto estimate = estimator.estimate(strategy);
-    ASSERT_TRUE(estimate) << estimate.error().message;
-    auto program = lower::lower(study.model, strategy, {});
-    ASSERT_TRUE(program) << program.error().message;
+    const auto estimate = value_of(estimator.estimate(strategy));
+    auto program = value_of(lower::lower(study.model, strategy, {}));
     const auto simulated =
-        sim::simulate(*cluster, study::with_launch_times(*std::move(program), *cluster),
-                      study.communication, {.critical_path = false});
-    ASSERT_TRUE(simulated) << simulated.error().message;
-    EXPECT_LE(estimate->bound / simulated->step, 1 + 1e-9);
-    lowest = std::min(lowest, estimate->step / simulated->step);
-    highest = std::max(highest, estimate->step / simulated->step);
-    const auto worst = static_cast<std::size_t>(simulated->worst_memory);
-    const double memory = estimate->peak / simulated->classes[worst].memory.peak;
-    EXPECT_LE(estimate->least, estimate->peak / estimate->memory);
+        value_of(sim::simulate(cluster, study::with_launch_times(std::move(program), cluster),
+                               study.communication, {.critical_path = false}));
+    EXPECT_LE(estimate.bound / simulated.step, 1 + 1e-9);
+    lowest = std::min(lowest, estimate.step / simulated.step);
+    highest = std::max(highest, estimate.step / simulated.step);
+    const auto worst = static_cast<std::size_t>(simulated.worst_memory);
+    const double memory = estimate.peak / simulated.classes[worst].memory.peak;
+    EXPECT_LE(estimate.least, estimate.peak / estimate.memory);
     if (strategy.offload_activation_layers == 0) {
-      EXPECT_LE(least_need(*estimate, strategy, study.model),
-                simulated->classes[worst].memory.peak / estimate->memory);
+      EXPECT_LE(least_need(estimate, strategy, study.model),
+                simulated.classes[worst].memory.peak / estimate.memory);
     }
     EXPECT_GE(memory, 1 - GetParam().memory_error);
     // How soon copies to the host end is not in the plan: what may be on its way counts.
@@ -187,9 +178,8 @@ TEST(Estimator, KnowsTheLeastMemoryWhereNoHostIsLate) {
     const ClusterView cluster = *cluster_of(study, study.pool.devices);
     const sim::SimulatedCost cost(cluster, study.communication);
     Estimator estimator(study.model, cluster, study.pool.devices, cost);
-    const auto estimate = estimator.estimate(study.strategy);
-    EXPECT_TRUE(estimate);
-    return estimate->least * estimate->memory / estimate->peak;
+    const auto estimate = value_of(estimator.estimate(study.strategy));
+    return estimate.least * estimate.memory / estimate.peak;
   };
   EXPECT_DOUBLE_EQ(least_share("0 us"), 1);
   EXPECT_DOUBLE_EQ(least_share("50 us"), 1);
@@ -230,12 +220,11 @@ TEST(Estimator, LaunchesEachStageByItsOwnHosts) {
 // paths of few strategies of a form stand for those of all others.
 TEST(Ranking, IsNearlyThatOfEstimates) {
   const study::LoadedStudy study = small_study("two-dgx-a100", "megatron-lm", kSmall);
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
   const auto space = enumerate({.level = 3}, study.strategy, study.model, study.pool.size());
-  const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator ranking(study.model, *cluster, study.pool.devices, cost);
-  Estimator walking(study.model, *cluster, study.pool.devices, cost);
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Estimator ranking(study.model, cluster, study.pool.devices, cost);
+  Estimator walking(study.model, cluster, study.pool.devices, cost);
   std::vector<double> errors;
   for (const Strategy& strategy : space.candidates) {
     const auto ranked = ranking.rank(strategy);
@@ -329,5 +318,4 @@ INSTANTIATE_TEST_SUITE_P(
              0.02}),
     [](const auto& of) { return std::string(of.param.name); });
 
-}  // namespace estimates_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::estimates_test

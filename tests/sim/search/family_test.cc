@@ -1,12 +1,6 @@
 #include "sim/search/family.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/search/device_subset.h"
 #include "sim/search/internal/bound.h"
@@ -20,19 +14,13 @@
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace family_test {
-
-using testing::Contains;
-using testing::Not;
+namespace foreshard::search::family_test {
 
 study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
                             const std::string& strategy) {
-  auto study = study::load_study(
+  return value_of(study::load_study(
       {.cluster = cluster, .model = model, .strategy = strategy, .sizes_matter = false},
-      {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+      shipped_options()));
 }
 
 constexpr const char* kSmall =
@@ -57,7 +45,7 @@ Recomputation selective(std::vector<foreshard::LayerPart> parts) {
 TEST(WaysToRecompute, AreThoseThatKeepLessThanTheirSubsets) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 8, framework: megatron-lm}");
   const auto choices = recompute_choices(study.model, study.strategy);
-  using enum foreshard::Part;
+  using enum foreshard::LayerPart;
   EXPECT_THAT(choices.all, Contains(selective({kCoreAttention})));
   EXPECT_THAT(choices.all, Contains(selective({kNorm, kActivation})));
   EXPECT_THAT(choices.all, Contains(selective({kMlpDown, kResidual})));
@@ -103,20 +91,19 @@ class Comparing : public FamilyVisitor {
   void add(const FamilyMember& member, const Estimate& found) override {
     if (met++ % (family_.size() / 50 + 1) != 0) return;
     const Strategy strategy = family_.strategy_of(member);
-    const auto expected = alone_.estimate(strategy);
-    ASSERT_TRUE(expected) << expected.error().message;
+    const auto expected = value_of(alone_.estimate(strategy));
     const std::string what = describe(strategy);
-    EXPECT_NEAR(found.peak / expected->peak, 1, 1e-12) << what;
-    EXPECT_EQ(found.memory, expected->memory) << what;
+    EXPECT_NEAR(found.peak / expected.peak, 1, 1e-12) << what;
+    EXPECT_EQ(found.memory, expected.memory) << what;
     // What fits is not asked what it needs at least.
     if (found.peak > found.memory) {
       ++large;
-      EXPECT_NEAR(found.least / expected->least, 1, 1e-12) << what;
+      EXPECT_NEAR(found.least / expected.least, 1, 1e-12) << what;
     } else {
-      EXPECT_LE(found.least / expected->least, 1 + 1e-12) << what;
+      EXPECT_LE(found.least / expected.least, 1 + 1e-12) << what;
     }
-    EXPECT_NEAR(found.bound / expected->bound, 1, 1e-12) << what;
-    ratios.push_back(found.step / expected->step);
+    EXPECT_NEAR(found.bound / expected.bound, 1, 1e-12) << what;
+    ratios.push_back(found.step / expected.step);
   }
 
  private:
@@ -137,17 +124,15 @@ class FamilyEstimates : public testing::TestWithParam<Case> {};
 TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   const Case& of = GetParam();
   const auto study = study_of(of.cluster, of.model, of.strategy);
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
-  Estimator alone(study.model, *cluster, study.pool.devices, cost);
-  const auto choices = recompute_choices(study.model, study.strategy);
-  ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), testing::IsEmpty());
-  const Family family(study.strategy, study.model, choices);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Estimator estimator(study.model, cluster, study.pool.devices, cost);
+  Estimator alone(study.model, cluster, study.pool.devices, cost);
+  const auto ways = recompute_choices(study.model, study.strategy);
+  ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), IsEmpty());
+  const Family family(study.strategy, study.model, ways);
   Comparing comparing(family, alone);
-  const Status done = estimator.family(family, comparing);
-  ASSERT_TRUE(done.ok()) << done.error().message;
+  ASSERT_EQ(message_of(estimator.family(family, comparing)), "accepted");
   EXPECT_EQ(comparing.met, family.size());
   EXPECT_EQ(comparing.large > 0, of.name == std::string("OfLittleMemory"));
   double sum = 0;
@@ -224,10 +209,9 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
                               "sequence: 1024}",
                               "{pipeline_parallel: 2, micro_batch: 1, global_batch: 4, framework: "
                               "megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Estimator estimator(study.model, cluster, study.pool.devices, cost);
   Strategy one = study.strategy;
   one.pipeline_parallel = 1;
   const auto alone = estimator.least_step(one);
@@ -237,9 +221,7 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
   for (const std::int64_t first : {1, 3, 4, 5, 7}) {
     Strategy cut = study.strategy;
     cut.layers_per_stage = {first, 8 - first};
-    const auto estimate = estimator.estimate(cut);
-    ASSERT_TRUE(estimate) << estimate.error().message;
-    EXPECT_LE(*piped, estimate->bound) << first;
+    EXPECT_LE(*piped, value_of(estimator.estimate(cut)).bound) << first;
   }
 }
 
@@ -248,11 +230,10 @@ TEST(SharedPlanForms, ChangeNoEstimate) {
   const auto study = study_of("two-dgx-a100", kSmall,
                               "{tensor_parallel: 2, pipeline_parallel: 4, data_parallel: 2, "
                               "global_batch: 16, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const sim::SimulatedCost cost(*cluster, study.communication);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
   const auto estimator = [&](std::shared_ptr<SharedPlanForms> forms) {
-    return Estimator(study.model, *cluster, study.pool.devices, cost, std::move(forms));
+    return Estimator(study.model, cluster, study.pool.devices, cost, std::move(forms));
   };
   const auto forms = std::make_shared<SharedPlanForms>();
   Estimator first = estimator(forms);
@@ -312,12 +293,11 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
         "{pipeline_parallel: 2, schedule: gpipe, global_batch: 16, framework: megatron-lm}"}) {
     SCOPED_TRACE(strategy);
     const auto study = study_of("two-dgx-a100", model, strategy);
-    const auto cluster = cluster_of(study, study.pool.devices);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    const sim::SimulatedCost cost(*cluster, study.communication);
-    Estimator estimator(study.model, *cluster, study.pool.devices, cost);
-    const auto choices = recompute_choices(study.model, study.strategy);
-    const Family family(study.strategy, study.model, choices);
+    const auto cluster = value_of(cluster_of(study, study.pool.devices));
+    const sim::SimulatedCost cost(cluster, study.communication);
+    Estimator estimator(study.model, cluster, study.pool.devices, cost);
+    const auto ways = recompute_choices(study.model, study.strategy);
+    const Family family(study.strategy, study.model, ways);
     Fitting all(Bytes::from_base(-1e18), true);
     ASSERT_TRUE(estimator.family(family, all).ok());
     ASSERT_EQ(std::ssize(all.rooms), family.size());
@@ -345,11 +325,10 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
 // Whatever is pruned, each member is counted once.
 TEST(Shortlist, CountsEachMemberOnce) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 16, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
-  const auto choices = recompute_choices(study.model, study.strategy);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Estimator estimator(study.model, cluster, study.pool.devices, cost);
+  const auto ways = recompute_choices(study.model, study.strategy);
   Shortlist keeper({}, 16, study.model, false);
   std::int64_t members = 0;
   for (const Strategy& base :
@@ -389,14 +368,12 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
                           .zero_stage = {0},
                           .sequence_parallel = true,
                           .any_framework = true};
-  const auto found =
-      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_FALSE(found->simulated.empty());
+  const auto found = value_of(
+      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2}));
+  ASSERT_FALSE(found.simulated.empty());
 
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto choices = recompute_choices(study.model, study.strategy);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const auto ways = recompute_choices(study.model, study.strategy);
   std::optional<Seconds> best;
   std::int64_t fit = 0;
   std::int64_t all = 0;
@@ -409,27 +386,25 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
       for (std::int64_t layers = 0; layers < (choice < 0 ? 1 : family.layers); ++layers) {
         const Strategy one = family.strategy_of({.choice = choice, .layers = layers});
         ++all;
-        auto program = lower::lower(study.model, one, {});
-        ASSERT_TRUE(program) << program.error().message;
+        auto program = value_of(lower::lower(study.model, one, {}));
         const auto placed =
-            study::with_launch_times(study.pool.placed(*std::move(program)), *cluster);
-        const auto step = sim::simulate(*cluster, placed, study.communication,
-                                        {.critical_path = false, .reserve = reserve_of(one)});
-        ASSERT_TRUE(step) << step.error().message;
-        if (!step->fits) continue;
+            study::with_launch_times(study.pool.placed(std::move(program)), cluster);
+        const auto step =
+            value_of(sim::simulate(cluster, placed, study.communication,
+                                   {.critical_path = false, .reserve = reserve_of(one)}));
+        if (!step.fits) continue;
         ++fit;
-        if (!best || step->step < *best) best = step->step;
+        if (!best || step.step < *best) best = step.step;
       }
     }
   }
-  EXPECT_EQ(all, 1 + 2 * std::ssize(choices.all));
-  EXPECT_EQ(found->considered, all);
+  EXPECT_EQ(all, 1 + 2 * std::ssize(ways.all));
+  EXPECT_EQ(found.considered, all);
   EXPECT_GT(fit, 0);
   ASSERT_TRUE(best);
-  EXPECT_EQ(found->simulated.front().step, *best);
-  EXPECT_TRUE(found->certified);
-  EXPECT_EQ(std::ssize(found->simulated) + found->slower + found->too_large, all);
+  EXPECT_EQ(found.simulated.front().step, *best);
+  EXPECT_TRUE(found.certified);
+  EXPECT_EQ(std::ssize(found.simulated) + found.slower + found.too_large, all);
 }
 
-}  // namespace family_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::family_test

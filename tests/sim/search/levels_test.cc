@@ -1,17 +1,9 @@
 // Levels of a search contain those below, and keep the memory margin: properties of random
 // clusters.
-#include <algorithm>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/output.h"
 #include "sim/search/search.h"
@@ -19,11 +11,7 @@
 #include "sim/study/run.h"
 #include "strategies/parallelism/strategy.h"
 
-namespace foreshard::search {
-namespace levels_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::search::levels_test {
 
 constexpr const char* kSmall =
     "{name: small, layers: 10, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
@@ -126,11 +114,10 @@ TEST(Levels, ShareABatchThatDoesNotDivide) {
       "GB/s}}, down: [node0/gpu5]}",
       kSmall, "{global_batch: 64, framework: megatron-lm}");
   for (std::int64_t level = 0; level <= 2; ++level) {
-    const auto found = best_at(study, level);
-    ASSERT_TRUE(found);
+    const auto found = value_of(best_at(study, level));
     // 7 ranks take at most 10 of 64 sequences: as good as can be. 4 would take 16 each.
-    EXPECT_EQ(found->strategy.devices(), 7) << level << ": " << in_words(found->strategy);
-    EXPECT_EQ(found->strategy.batch_shares, even_shares(64 / found->strategy.micro_batch, 7, 1))
+    EXPECT_EQ(found.strategy.devices(), 7) << level << ": " << in_words(found.strategy);
+    EXPECT_EQ(found.strategy.batch_shares, even_shares(64 / found.strategy.micro_batch, 7, 1))
         << level;
   }
 }
@@ -184,5 +171,4 @@ TEST(Levels, HaveAMarginByMeasuredPeaks) {
   EXPECT_DOUBLE_EQ(study::memory_margin_of(study).part, 0.07);
 }
 
-}  // namespace levels_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::levels_test

@@ -1,9 +1,7 @@
 #include "sim/search/internal/peaks.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
-
 #include "tests/strategies/plan/tiny_parts.h"
+#include "tests/test.h"
 
 #include "sim/search/internal/shape.h"
 

@@ -1,13 +1,8 @@
 // The search against simulating its whole space, on clusters whose devices and links differ.
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/search/cuts.h"
 #include "sim/search/device_subset.h"
@@ -21,8 +16,7 @@
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace search_optimum_test {
+namespace foreshard::search::search_optimum_test {
 
 study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
                             const std::string& strategy, const std::string& use = "") {
@@ -30,10 +24,7 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& model
   const auto file = folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
                                                    "\nstrategy: " + strategy + "\n" +
                                                    (use.empty() ? "" : "use: " + use + "\n"));
-  auto study = study::load_study({.study = file, .sizes_matter = false},
-                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped_options()));
 }
 
 // The step of a strategy, if it fits.
@@ -111,12 +102,11 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   space.recompute = {Recompute::kNone, Recompute::kSelective};
   space.rank_order = {{"tensor", "data", "pipeline"}, {"tensor", "pipeline", "data"}};
   const study::LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
-  const auto found =
-      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_TRUE(found->certified);
-  ASSERT_FALSE(found->simulated.empty());
-  ASSERT_TRUE(found->simulated.front().fits);
+  const auto found = value_of(
+      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2}));
+  EXPECT_TRUE(found.certified);
+  ASSERT_FALSE(found.simulated.empty());
+  ASSERT_TRUE(found.simulated.front().fits);
 
   std::optional<Seconds> best;
   std::int64_t considered = 0;
@@ -124,25 +114,24 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   uses.push_back("");
   for (const char* use : uses) {
     const study::LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
-    const auto view = cluster_of(one, one.pool.devices);
-    ASSERT_TRUE(view) << view.error().message;
-    const sim::SimulatedCost cost(*view, one.communication);
-    Estimator estimator(one.model, *view, one.pool.devices, cost);
+    const auto view = value_of(cluster_of(one, one.pool.devices));
+    const sim::SimulatedCost cost(view, one.communication);
+    Estimator estimator(one.model, view, one.pool.devices, cost);
     Cutter cutter(one.model, estimator);
     for (const Strategy& uncut : enumerate(space, one.strategy, one.model, one.pool.size(),
-                                           parts_of({.pool = one.pool, .use = {}}, *view))
+                                           parts_of({.pool = one.pool, .use = {}}, view))
                                      .candidates) {
       for (const Strategy& strategy : cutter.with_cuts(uncut, one.pool.size())) {
         ++considered;
-        const auto step = step_of(one, *view, strategy);
+        const auto step = step_of(one, view, strategy);
         if (step && (!best || *step < *best)) best = step;
       }
     }
   }
   ASSERT_TRUE(best);
   EXPECT_GE(considered, 50);
-  EXPECT_EQ(found->simulated.front().step, *best);
-  RecordProperty("simulated", std::to_string(found->simulated.size()));
+  EXPECT_EQ(found.simulated.front().step, *best);
+  RecordProperty("simulated", std::to_string(found.simulated.size()));
   RecordProperty("of", std::to_string(considered));
 }
 
@@ -186,22 +175,19 @@ TEST(Search, OffloadsTheLeastThatFits) {
   space.uneven = false;
   SearchOptions options{.space = space, .certify = 1000, .front = 0};
   options.space.offload = false;
-  const auto without = run_search(study, options);
-  ASSERT_TRUE(without) << without.error().message;
-  EXPECT_FALSE(without->has_answer());
-  EXPECT_FALSE(without->tried_hosts);
+  const auto without = value_of(run_search(study, options));
+  EXPECT_FALSE(without.has_answer());
+  EXPECT_FALSE(without.tried_hosts);
   options.space.offload = true;
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_FALSE(found->simulated.empty());
-  const Simulated& best = found->simulated.front();
+  const auto found = value_of(run_search(study, options));
+  ASSERT_FALSE(found.simulated.empty());
+  const Simulated& best = found.simulated.front();
   ASSERT_TRUE(best.fits);
   EXPECT_TRUE(best.strategy.offloads());
-  EXPECT_TRUE(found->certified);
-  EXPECT_THAT(search_csv(*found, 1), testing::HasSubstr("offload"));
+  EXPECT_TRUE(found.certified);
+  EXPECT_THAT(search_csv(found, 1), HasSubstr("offload"));
 
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
   std::optional<Seconds> least;
   for (const Strategy& plain :
        enumerate(space, study.strategy, study.model, study.pool.size()).candidates) {
@@ -212,7 +198,7 @@ TEST(Search, OffloadsTheLeastThatFits) {
         one.offload_optimizer = optimizer;
         one.offload_activation_layers = layers;
         if (!faults_in(one, study.model, study.pool.size()).empty()) continue;
-        const auto step = step_of(study, *cluster, one);
+        const auto step = step_of(study, cluster, one);
         if (step && (!least || *step < *least)) least = step;
       }
     }
@@ -221,20 +207,19 @@ TEST(Search, OffloadsTheLeastThatFits) {
   EXPECT_DOUBLE_EQ(best.step / 1_s, *least / 1_s) << in_words(best.strategy);
 
   options.space.offload = {};  // unasked, it finds the same, and says why
-  const auto unasked = run_search(study, options);
-  ASSERT_TRUE(unasked) << unasked.error().message;
-  EXPECT_TRUE(unasked->needs_hosts());
-  EXPECT_FALSE(found->needs_hosts());
-  EXPECT_TRUE(unasked->certified);
-  EXPECT_EQ(unasked->simulated.front().step, best.step);
-  EXPECT_EQ(knobs_of(unasked->simulated.front().strategy), knobs_of(best.strategy));
-  EXPECT_THAT(search_text(study, *unasked, 1),
-              testing::HasSubstr("Nothing fits without the memory of hosts."));
-  EXPECT_THAT(search_json(study, *unasked, 1), testing::HasSubstr("\"needs_hosts\": true"));
+  const auto unasked = value_of(run_search(study, options));
+  EXPECT_TRUE(unasked.needs_hosts());
+  EXPECT_FALSE(found.needs_hosts());
+  EXPECT_TRUE(unasked.certified);
+  EXPECT_EQ(unasked.simulated.front().step, best.step);
+  EXPECT_EQ(knobs_of(unasked.simulated.front().strategy), knobs_of(best.strategy));
+  EXPECT_THAT(search_text(study, unasked, 1),
+              HasSubstr("Nothing fits without the memory of hosts."));
+  EXPECT_THAT(search_json(study, unasked, 1), HasSubstr("\"needs_hosts\": true"));
   std::int64_t misfits = 0;
-  for (const auto& [key, count] : unasked->misfits) misfits += count;
-  EXPECT_EQ(unasked->considered,
-            misfits + unasked->too_large + unasked->slower + std::ssize(unasked->simulated));
+  for (const auto& [key, count] : unasked.misfits) misfits += count;
+  EXPECT_EQ(unasked.considered,
+            misfits + unasked.too_large + unasked.slower + std::ssize(unasked.simulated));
 }
 
 // At every level, of families too; on hosts that do not say how fast their memory is, nothing is
@@ -244,23 +229,21 @@ TEST(Search, OffloadsUnaskedWhereNothingElseFits) {
   const study::LoadedStudy study = study_of(kHost40, kTight, kStrategy);
   SearchOptions options{.simulate = 4, .certify = 0, .front = 0};
   for (options.space.level = 0; options.space.level <= kEverything; ++options.space.level) {
-    const auto found = run_search(study, options);
-    ASSERT_TRUE(found) << found.error().message;
-    ASSERT_TRUE(found->needs_hosts()) << options.space.level;
-    EXPECT_TRUE(found->simulated.front().strategy.offloads());
-    EXPECT_FALSE(found->nearest);
+    const auto found = value_of(run_search(study, options));
+    ASSERT_TRUE(found.needs_hosts()) << options.space.level;
+    EXPECT_TRUE(found.simulated.front().strategy.offloads());
+    EXPECT_FALSE(found.nearest);
   }
   options.space.level = 1;
   const study::LoadedStudy silent =
       study_of("{name: silent, node: " + std::string(kNode40) + "}", kTight, kStrategy);
-  const auto unknown = run_search(silent, options);
-  ASSERT_TRUE(unknown) << unknown.error().message;
-  EXPECT_FALSE(unknown->has_answer());
-  EXPECT_TRUE(unknown->nearest);
-  EXPECT_EQ(unknown->unroutable, 0);
-  const std::string text = search_text(silent, *unknown, 1);
-  EXPECT_THAT(text, testing::HasSubstr("Nothing fits. The one that misses least needs"));
-  EXPECT_THAT(text, testing::HasSubstr("is not known: work on the CPU beside node0/gpu0"));
+  const auto unknown = value_of(run_search(silent, options));
+  EXPECT_FALSE(unknown.has_answer());
+  EXPECT_TRUE(unknown.nearest);
+  EXPECT_EQ(unknown.unroutable, 0);
+  const std::string text = search_text(silent, unknown, 1);
+  EXPECT_THAT(text, HasSubstr("Nothing fits. The one that misses least needs"));
+  EXPECT_THAT(text, HasSubstr("is not known: work on the CPU beside node0/gpu0"));
 }
 
 // Where something fits, nothing more is looked at; where nothing does even so (a layer takes 400
@@ -283,21 +266,19 @@ TEST(Search, OffloadsNothingUnaskedElsewhere) {
       kHost40,
       "{name: huge, layers: 8, hidden: 131072, heads: 1024, vocabulary: 51200, sequence: 2048}",
       kStrategy);
-  const auto nothing = run_search(huge, options);
-  ASSERT_TRUE(nothing) << nothing.error().message;
-  EXPECT_TRUE(nothing->tried_hosts);
-  EXPECT_FALSE(nothing->needs_hosts());
-  EXPECT_TRUE(nothing->nearest);
-  EXPECT_THAT(search_text(huge, *nothing, 1), testing::HasSubstr("on hosts nothing fits either"));
+  const auto nothing = value_of(run_search(huge, options));
+  EXPECT_TRUE(nothing.tried_hosts);
+  EXPECT_FALSE(nothing.needs_hosts());
+  EXPECT_TRUE(nothing.nearest);
+  EXPECT_THAT(search_text(huge, nothing, 1), HasSubstr("on hosts nothing fits either"));
 }
 
 // Where estimates took all the time that they may, what they found is simulated in what is left.
 TEST(Search, SimulatesWhatEstimatesFoundInTime) {
   const study::LoadedStudy study =
       study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const DeviceSubset place{.pool = study.pool, .use = {}};
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const Place place{.pool = study.pool, .use = {}};
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = study.pool.size();
   std::vector<Candidate> candidates;
@@ -311,8 +292,7 @@ TEST(Search, SimulatesWhatEstimatesFoundInTime) {
   Simulations simulations(study, options, deadline);
   SearchResult result;
   result.partial = true;
-  const auto left = race(study, *cluster, options, candidates, {}, deadline, simulations, result);
-  EXPECT_TRUE(left.empty());
+  EXPECT_TRUE(race(study, cluster, options, candidates, {}, deadline, simulations, result).empty());
   EXPECT_EQ(result.simulated.size(), 3U);
   EXPECT_TRUE(result.partial);
 }
@@ -335,10 +315,9 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
                    .zero_stage = {0},
                    .recompute = {Recompute::kNone}};
   options.space.uneven = false;
-  const auto roomy = run_search(study_with("40 GiB"), options);
-  ASSERT_TRUE(roomy) << roomy.error().message;
-  ASSERT_EQ(roomy->simulated.size(), 1U);
-  const Simulated& only = roomy->simulated.front();
+  const auto roomy = value_of(run_search(study_with("40 GiB"), options));
+  ASSERT_EQ(roomy.simulated.size(), 1U);
+  const Simulated& only = roomy.simulated.front();
   const Bytes memory = 1.01 * only.peak + reserve_of(only.strategy);
   const auto study = study_with(std::to_string(std::llround(memory / 1_B)) + " B");
   const auto found = run_search(study, options);
@@ -347,13 +326,11 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
 
   SearchResult result = *found;
   result.simulated.front().fits = false;
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto places = device_subsets_of(study, *cluster);
-  ASSERT_TRUE(places) << places.error().message;
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const auto places = value_of(places_of(study, cluster));
   const Deadline deadline(options);
   Simulations simulations(study, options, deadline);
-  race_on_hosts(study, *cluster, *places, options, {}, deadline, simulations, result);
+  race_on_hosts(study, cluster, places, options, {}, deadline, simulations, result);
   ASSERT_TRUE(result.needs_hosts());
   const Simulated& best = result.simulated.front();
   EXPECT_TRUE(best.strategy.offloads());
@@ -370,19 +347,17 @@ TEST(Search, LeavesNodesWithSlowHostsIdle) {
       kFits, "{global_batch: 64, framework: megatron-lm}");
   SearchOptions options{.simulate = 8, .certify = 0, .front = 0};
   options.space.level = 1;
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->simulated.front().use, std::vector<std::string>{"node1"});
+  const auto found = value_of(run_search(study, options));
+  EXPECT_EQ(found.simulated.front().use, std::vector<std::string>{"node1"});
 }
 
 // A study that offloads is searched as it is.
 TEST(Search, KeepsWhatAStudyOffloads) {
   const study::LoadedStudy study =
       study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm, offload_optimizer: cpu}");
-  const auto found = run_search(study, {.simulate = 4, .certify = 0, .front = 0});
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_FALSE(found->simulated.empty());
-  for (const Simulated& one : found->simulated)
+  const auto found = value_of(run_search(study, {.simulate = 4, .certify = 0, .front = 0}));
+  ASSERT_FALSE(found.simulated.empty());
+  for (const Simulated& one : found.simulated)
     EXPECT_EQ(one.strategy.offload_optimizer, OptimizerOffload::kCpu);
 }
 
@@ -398,14 +373,12 @@ TEST(Search, HoldsEachStageToTheMemoryOfItsOwnDevices) {
   space.pipeline_parallel = {2};
   space.uneven = false;
   space.recompute = {Recompute::kNone};
-  const auto found = run_search(study, {.space = space});
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->simulated.size(), 1U);
-  const Simulated& one = found->simulated.front();
+  const auto found = value_of(run_search(study, {.space = space}));
+  ASSERT_EQ(found.simulated.size(), 1U);
+  const Simulated& one = found.simulated.front();
   EXPECT_TRUE(one.fits);
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(one.step, step_of(study, *cluster, one.strategy));
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  EXPECT_EQ(one.step, step_of(study, cluster, one.strategy));
 }
 
 TEST(Search, SaysWhichDevicesAreLeftOver) {
@@ -414,12 +387,11 @@ TEST(Search, SaysWhichDevicesAreLeftOver) {
   SearchSpace space;
   space.tensor_parallel = {4};
   space.pipeline_parallel = {1};
-  const auto found = run_search(study, {.space = space, .simulate = 2, .certify = 0});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->devices, 7);
-  EXPECT_EQ(found->most_devices, 4);
-  EXPECT_EQ(found->shortage, "node1/gpu2 is down");
-  EXPECT_EQ(found->simulated.front().idle, 3);
+  const auto found = value_of(run_search(study, {.space = space, .simulate = 2, .certify = 0}));
+  EXPECT_EQ(found.devices, 7);
+  EXPECT_EQ(found.most_devices, 4);
+  EXPECT_EQ(found.shortage, "node1/gpu2 is down");
+  EXPECT_EQ(found.simulated.front().idle, 3);
 }
 
 // With only the second node's devices whole, groups of 4 straddle the nodes unless they are on it:
@@ -430,9 +402,7 @@ TEST(Search, TriesTheNodesThatLostNothingAlone) {
         study_of(two(kNode80, kNode80, ", down: [node0/gpu2]"), kFits, "{global_batch: 8}", use);
     SearchSpace space;
     space.tensor_parallel = {4};
-    const auto found = run_search(study, {.space = space, .simulate = 100});
-    EXPECT_TRUE(found) << found.error().message;
-    return found->simulated.front();
+    return value_of(run_search(study, {.space = space, .simulate = 100})).simulated.front();
   };
   const Simulated found = best("");
   EXPECT_EQ(found.use.front(), "node1");
@@ -458,7 +428,7 @@ TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
   const double gain = whole->simulated.front().step / best.step;
   RecordProperty("gain", std::to_string(gain));
   EXPECT_GT(gain, 3);
-  EXPECT_THAT(search_text(study, *found, 1), testing::HasSubstr(", 4 devices idle, use: [node1]"));
+  EXPECT_THAT(search_text(study, *found, 1), HasSubstr(", 4 devices idle, use: [node1]"));
 }
 
 // 100 Mbit/s between two nodes: one of them alone is faster than both.
@@ -468,10 +438,9 @@ TEST(Search, LeavesANodeIdleBesideASlowNetwork) {
       "100 Mbit/s}}";
   const study::LoadedStudy study = study_of(
       "{nodes: 2, node: " + node + ", fabric: {kind: single-switch}}", kFits, "{global_batch: 8}");
-  const auto found = run_search(study, {.simulate = 20});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->simulated.front().idle, 4);
-  EXPECT_TRUE(found->simulated.front().use.empty());
+  const auto found = value_of(run_search(study, {.simulate = 20}));
+  EXPECT_EQ(found.simulated.front().idle, 4);
+  EXPECT_TRUE(found.simulated.front().use.empty());
 }
 
 // 16 billion parameters, 18 bytes each, need two nodes of 320 GB, and no way leads from one to the
@@ -486,14 +455,12 @@ TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
   space.recompute = {Recompute::kNone};
   space.micro_batch = {8};
   space.offload = false;
-  const auto found = run_search(study, {.space = space});
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_GT(found->unroutable, 0);
-  const std::string text = search_text(study, *found, 1);
-  EXPECT_THAT(text, testing::HasSubstr(" cannot run: "));
-  EXPECT_THAT(text, testing::HasSubstr("Of the others, nothing fits."));
+  const auto found = value_of(run_search(study, {.space = space}));
+  ASSERT_GT(found.unroutable, 0);
+  const std::string text = search_text(study, found, 1);
+  EXPECT_THAT(text, HasSubstr(" cannot run: "));
+  EXPECT_THAT(text, HasSubstr("Of the others, nothing fits."));
   EXPECT_LT(text.find(" cannot run: "), text.find("nothing fits"));
 }
 
-}  // namespace search_optimum_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::search_optimum_test

@@ -1,37 +1,30 @@
 #include "sim/search/search.h"
 
-#include <algorithm>
 #include <atomic>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/quantity.h"
 #include "tests/sim/search/small_studies.h"
+#include "tests/test.h"
 
 #include "sim/search/output.h"
 #include "sim/study/run.h"
 
-namespace foreshard::search {
-namespace search_test {
-
-using testing::HasSubstr;
+namespace foreshard::search::search_test {
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
   const auto result =
-      run_search(study, {.space = {.level = 0}, .simulate = 8, .certify = 0, .front = 0});
-  ASSERT_TRUE(result) << result.error().message;
-  ASSERT_EQ(result->simulated.size(), 8U);
-  EXPECT_TRUE(std::ranges::is_sorted(result->simulated, {}, &Simulated::step));
-  EXPECT_GT(result->lowest_ratio, 0.8);
-  EXPECT_LT(result->highest_ratio, 1.1);
+      value_of(run_search(study, {.space = {.level = 0}, .simulate = 8, .certify = 0, .front = 0}));
+  ASSERT_EQ(result.simulated.size(), 8U);
+  EXPECT_TRUE(std::ranges::is_sorted(result.simulated, {}, &Simulated::step));
+  EXPECT_GT(result.lowest_ratio, 0.8);
+  EXPECT_LT(result.highest_ratio, 1.1);
   std::int64_t misfits = 0;
-  for (const auto& [key, count] : result->misfits) misfits += count;
-  EXPECT_EQ(result->considered, misfits + result->too_large + result->unroutable + result->slower +
-                                    static_cast<std::int64_t>(result->simulated.size()));
-  EXPECT_EQ(result->unroutable, 0);
+  for (const auto& [key, count] : result.misfits) misfits += count;
+  EXPECT_EQ(result.considered, misfits + result.too_large + result.unroutable + result.slower +
+                                   static_cast<std::int64_t>(result.simulated.size()));
+  EXPECT_EQ(result.unroutable, 0);
 }
 
 // A certificate is a promise about all candidates: simulating every one must not beat the winner.
@@ -55,10 +48,8 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
 // H100: tensor 2, pipeline 8, experts 8 ways, each whole. It is in the space, and what the search
 // names is as fast at least.
 TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
-  const auto study = study::load_study(
-      {.study = "mixtral-8x22b-h100-128"},
-      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  ASSERT_TRUE(study) << study.error().message;
+  const auto study =
+      value_of(study::load_study({.study = "mixtral-8x22b-h100-128"}, shipped_options()));
   SearchOptions options{.simulate = 4};
   options.space = {.tensor_parallel = {2, 4},
                    .pipeline_parallel = {8},
@@ -66,15 +57,13 @@ TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
                    .virtual_stages = {1, 7},
                    .zero_stage = {1},
                    .recompute = {Recompute::kNone}};
-  const Strategy& published = study->strategy;
-  const auto space = enumerate(options.space, published, study->model, study->pool.size());
+  const Strategy& published = study.strategy;
+  const auto space = enumerate(options.space, published, study.model, study.pool.size());
   EXPECT_TRUE(std::ranges::any_of(
       space.candidates, [&](const Strategy& one) { return knobs_of(one) == knobs_of(published); }));
-  const auto found = run_search(*study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  const auto simulated = study::run_study(*study, {.critical_path = false});
-  ASSERT_TRUE(simulated) << simulated.error().message;
-  EXPECT_LE(found->simulated.front().step, simulated->prediction.step);
+  const auto found = value_of(run_search(study, options));
+  const auto simulated = value_of(study::run_study(study, {.critical_path = false}));
+  EXPECT_LE(found.simulated.front().step, simulated.prediction.step);
 }
 
 TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
@@ -88,14 +77,13 @@ TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
 
 TEST(Search, TellsHowFarTheNearestIsFromFitting) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kHuge);
-  const auto result = run_search(study, {.space = {.offload = false}});
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->simulated.empty());
-  ASSERT_TRUE(result->nearest);
-  EXPECT_GT(result->nearest->estimate.peak, result->nearest->estimate.memory);
-  EXPECT_THAT(search_text(study, *result, 10),
+  const auto result = value_of(run_search(study, {.space = {.offload = false}}));
+  EXPECT_TRUE(result.simulated.empty());
+  ASSERT_TRUE(result.nearest);
+  EXPECT_GT(result.nearest->estimate.peak, result.nearest->estimate.memory);
+  EXPECT_THAT(search_text(study, result, 10),
               HasSubstr("Nothing fits. The one that misses least needs"));
-  const auto json = nlohmann::json::parse(search_json(study, *result, 10));
+  const auto json = nlohmann::json::parse(search_json(study, result, 10));
   EXPECT_EQ(json["schema"], "foreshard.search/1");
   const auto& nearest = json["nearest"];
   EXPECT_GT(nearest["missing_bytes"], 0);
@@ -133,7 +121,7 @@ TEST(Search, SaysWhichIntervalsReachIntoThatOfTheBest) {
   EXPECT_THAT(text, HasSubstr("The intervals of the first ("));
   result.simulated.erase(result.simulated.begin() + 1);
   EXPECT_EQ(result.overlapping(), 0);
-  EXPECT_THAT(search_text(study, result, 3), testing::Not(HasSubstr("The intervals of the first")));
+  EXPECT_THAT(search_text(study, result, 3), Not(HasSubstr("The intervals of the first")));
 }
 
 // By hand: the second is 10 % slower; intervals of 0.9 to 1.1 have sigma = ln(1.1 / 0.9) / 2.5632 =
@@ -160,26 +148,24 @@ TEST(Search, SaysHowProbablyTheFirstBeatsTheSecond) {
 // are.
 TEST(Search, MarksTheFront) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
-  const auto result = run_search(study, {.simulate = 10, .certify = 4, .front = 8});
-  ASSERT_TRUE(result) << result.error().message;
-  ASSERT_TRUE(result->is_priced);
+  const auto result = value_of(run_search(study, {.simulate = 10, .certify = 4, .front = 8}));
+  ASSERT_TRUE(result.is_priced);
   const auto beats = [](const Simulated& a, const Simulated& b) {
     return a.step <= b.step && a.peak <= b.peak && *a.rent_of_used <= *b.rent_of_used &&
            (a.step < b.step || a.peak < b.peak || *a.rent_of_used < *b.rent_of_used);
   };
-  for (const Simulated& one : result->simulated)
-    EXPECT_EQ(one.on_front, std::ranges::none_of(result->simulated, [&](const Simulated& other) {
+  for (const Simulated& one : result.simulated)
+    EXPECT_EQ(one.on_front, std::ranges::none_of(result.simulated, [&](const Simulated& other) {
                 return beats(other, one);
               }));
-  const auto least = std::ranges::min_element(result->simulated, {}, &Simulated::peak);
-  EXPECT_LT(least->peak, result->simulated.front().peak);
+  const auto least = std::ranges::min_element(result.simulated, {}, &Simulated::peak);
+  EXPECT_LT(least->peak, result.simulated.front().peak);
 }
 
 TEST(Search, RanksTheBestAgainWithOtherNumbers) {
   const study::LoadedStudy study = small_study("two-dgx-a100", "megatron-lm", kSmall);
-  const auto result = run_search(study, {.simulate = 6, .certify = 0});
-  ASSERT_TRUE(result) << result.error().message;
-  const Robustness& of = result->robustness;
+  const auto result = value_of(run_search(study, {.simulate = 6, .certify = 0}));
+  const Robustness& of = result.robustness;
   EXPECT_EQ(of.draws, kDraws);
   ASSERT_EQ(std::ssize(of.firsts), kContenders);
   EXPECT_EQ(std::accumulate(of.firsts.begin(), of.firsts.end(), std::int64_t{0}), kDraws);
@@ -195,13 +181,12 @@ TEST(Search, RanksTheBestAgainWithOtherNumbers) {
 TEST(Search, ClaimsNothingOfWhatItDidNotLookAt) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
   std::atomic<int> asked = 0;  // from any thread
-  const auto result =
-      run_search(study, {.simulate = 2, .certify = 0, .stop = [&] { return ++asked > 40; }});
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->partial);
-  EXPECT_FALSE(result->certified);
-  EXPECT_FALSE(result->best_bound);
-  EXPECT_EQ(result->gap(), 0);
+  const auto result = value_of(
+      run_search(study, {.simulate = 2, .certify = 0, .stop = [&] { return ++asked > 40; }}));
+  EXPECT_TRUE(result.partial);
+  EXPECT_FALSE(result.certified);
+  EXPECT_FALSE(result.best_bound);
+  EXPECT_EQ(result.gap(), 0);
 }
 
 TEST(Search, SaysWhyNot) {
@@ -227,12 +212,10 @@ TEST(Search, SaysWhyNot) {
   EXPECT_THAT(huge->why_not->message, HasSubstr(" more than the "));
   // What there is none of, and cuts that are not those of the space.
   EXPECT_EQ(cause("ep8").cause, WhyNot::Cause::kSizes);
-  const auto twice = run_search(study, {.why_not = "tp8 tp4"});
-  ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().message, HasSubstr("'tp4' says tp once more"));
-  const auto wrong = run_search(study, {.why_not = "tp8 fast"});
-  ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().message, HasSubstr("'fast' is no part of a strategy; write words"));
+  EXPECT_THAT(message_of(run_search(study, {.why_not = "tp8 tp4"})),
+              HasSubstr("'tp4' says tp once more"));
+  EXPECT_THAT(message_of(run_search(study, {.why_not = "tp8 fast"})),
+              HasSubstr("'fast' is no part of a strategy; write words"));
 }
 
 // Asked to stop before it has begun, a search still looks at nothing; in the midst (60 strategies
@@ -240,22 +223,20 @@ TEST(Search, SaysWhyNot) {
 TEST(Search, GivesTheBestSoFarWhenItIsStopped) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
   std::int64_t asked = 0;
-  const auto result = run_search(study, {.threads = 1, .stop = [&] { return ++asked > 100; }});
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->partial);
-  EXPECT_FALSE(result->certified);
-  EXPECT_GT(result->not_reached, 0);
-  EXPECT_EQ(result->simulated.size(), 1U);
-  EXPECT_THAT(search_text(study, *result, 3), HasSubstr("not looked at: the time was over"));
+  const auto result =
+      value_of(run_search(study, {.threads = 1, .stop = [&] { return ++asked > 100; }}));
+  EXPECT_TRUE(result.partial);
+  EXPECT_FALSE(result.certified);
+  EXPECT_GT(result.not_reached, 0);
+  EXPECT_EQ(result.simulated.size(), 1U);
+  EXPECT_THAT(search_text(study, result, 3), HasSubstr("not looked at: the time was over"));
 }
 
 TEST(Search, StopsAtItsTimeLimit) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
-  const auto result = run_search(study, {.time_limit = std::chrono::duration<double>(0)});
-  ASSERT_TRUE(result);
-  EXPECT_TRUE(result->partial);
-  EXPECT_TRUE(result->simulated.empty());
+  const auto result = value_of(run_search(study, {.time_limit = std::chrono::duration<double>(0)}));
+  EXPECT_TRUE(result.partial);
+  EXPECT_TRUE(result.simulated.empty());
 }
 
-}  // namespace search_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::search_test

@@ -1,10 +1,9 @@
 #include "sim/search/internal/shape.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/strategies/plan/tiny_parts.h"
+#include "tests/test.h"
 
 namespace foreshard::search {
 namespace {

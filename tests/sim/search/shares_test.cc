@@ -1,25 +1,17 @@
 // Unequal shares of the batch: how it is divided, and what a search makes of it.
 #include "sim/search/shares.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/search.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace shares_test {
-
-using testing::ElementsAre;
+namespace foreshard::search::shares_test {
 
 std::vector<FlopsPerSecond> rates(const std::vector<double>& of_ranks) {
   std::vector<FlopsPerSecond> all;
@@ -37,45 +29,34 @@ Strategy eight_by_data(std::int64_t data, std::int64_t batch) {
   return strategy;
 }
 
-// 40 micro-batches on two ranks of speed 1 and two of speed 3: 5 and 15 take 5 time units.
+// 40 micro-batches on four ranks, by hand.
 TEST(BatchShares, AreAsTheSpeeds) {
+  struct Row {
+    std::vector<double> speeds;
+    std::size_t most;
+    std::size_t found;
+    std::vector<std::vector<std::int64_t>> first;
+  };
+  const std::vector<Row> rows{
+      // 5 and 15 take 5 time units, then 5.33, then 5.67, beside 6 of [6, 14].
+      {{1, 1, 3, 3}, 3, 3, {{5, 15}, {4, 16}, {3, 17}}},
+      // Each rank is named where neighbours differ.
+      {{3, 1, 3, 1}, 1, 1, {{15, 5, 15, 5}}},
+      // One rank of four has half the rate, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
+      {{2, 2, 1, 2}, 9, 3, {{12, 12, 4, 12}}},
+      // 40 / 9 = 4.44 time units at least. At 4.5 they would have taken 4, 9 and twice 13, which is
+      // 39; at 4.67, twice 14 and 12 of the others; then 5 time units.
+      {{1, 2, 3, 3}, 3, 3, {{3, 9, 14, 14}, {4, 8, 14, 14}, {1, 9, 15, 15}}}};
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto speeds = rates({1, 1, 3, 3});
-  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, speeds, 64, 3);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(5, 15));
-  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 16));  // 5.33 time units
-  EXPECT_THAT(found[2].batch_shares, ElementsAre(3, 17));  // 5.67, beside 6 of [6, 14]
-  for (const Strategy& one : found) EXPECT_TRUE(faults_in(one, study.model, 64).empty());
-}
-
-TEST(BatchShares, NameEachRankWhereNeighboursDiffer) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({3, 1, 3, 1}), 64, 1);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(15, 5, 15, 5));
-}
-
-// One rank of four has half the rate, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
-TEST(BatchShares, UseAllOfTheBatch) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({2, 2, 1, 2}), 64, 9);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(12, 12, 4, 12));
-}
-
-// 40 micro-batches on ranks of speeds 1, 2, 3 and 3 take 40 / 9 = 4.44 time units at least. At 4.5
-// they would have taken 4, 9 and twice 13, which is 39; at 4.67, twice 14 and 12 of the others.
-TEST(BatchShares, AreAsThreeSpeeds) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({1, 2, 3, 3}), 64, 3);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(3, 9, 14, 14));
-  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 8, 14, 14));
-  EXPECT_THAT(found[2].batch_shares, ElementsAre(1, 9, 15, 15));  // 5 time units
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::PrintToString(row.speeds));
+    const auto found =
+        with_batch_shares(eight_by_data(4, 40), study.model, rates(row.speeds), 64, row.most);
+    ASSERT_EQ(found.size(), row.found);
+    for (std::size_t i = 0; i < row.first.size(); ++i)
+      EXPECT_EQ(found[i].batch_shares, row.first[i]);
+    for (const Strategy& one : found) EXPECT_TRUE(faults_in(one, study.model, 64).empty());
+  }
 }
 
 TEST(BatchShares, NeedSpeedsAndRanksThatMeetAtTheEnd) {
@@ -172,9 +153,8 @@ TEST(BatchShares, OfManySpeedsAreFoundAtOnce) {
 // A device of half the speed slows the one data-parallel rank that it is of.
 TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto of_devices = rates_of(study, *cluster, {study.pool, {}});
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const auto of_devices = rates_of(study, cluster, {study.pool, {}});
   ASSERT_EQ(of_devices.size(), 16U);
   EXPECT_EQ(of_devices[0], of_devices[7]);
   EXPECT_GT(of_devices[8], of_devices[7]);
@@ -188,8 +168,7 @@ TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
 TEST(BatchShares, TakeAsLongAsTheLargest) {
   const auto study = study_of("{extends: two-dgx-h100, name: two}", "llama2-13b",
                               "{global_batch: 64, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 4;
   strategy.pipeline_parallel = 2;
@@ -198,11 +177,8 @@ TEST(BatchShares, TakeAsLongAsTheLargest) {
   strategy.global_batch = 8 + 3;
   strategy.batch_shares = {8, 3};
   const auto prediction_of = [&](const Strategy& one) {
-    const auto program = lower::lower(study.model, one, {.launch_time = 5_us});
-    EXPECT_TRUE(program) << program.error().message;
-    auto prediction = sim::simulate(*cluster, *program, study.communication, {});
-    EXPECT_TRUE(prediction) << prediction.error().message;
-    return *std::move(prediction);
+    const auto program = value_of(lower::lower(study.model, one, {.launch_time = 5_us}));
+    return value_of(sim::simulate(cluster, program, study.communication, {}));
   };
   const auto unequal = prediction_of(strategy);
   const auto equal = prediction_of(with_equal_shares(strategy, 8));
@@ -218,16 +194,14 @@ TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
                    .data_parallel = {2},
                    .micro_batch = {1},
                    .zero_stage = {1}};
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  const Simulated& best = found->simulated.front();
+  const auto found = value_of(run_search(study, options));
+  const Simulated& best = found.simulated.front();
   ASSERT_EQ(best.strategy.batch_shares.size(), 2U) << in_words(best.strategy);
   EXPECT_LT(best.strategy.batch_shares.front(), best.strategy.batch_shares.back());
   options.space.uneven = false;
-  const auto equal = run_search(study, options);
-  ASSERT_TRUE(equal) << equal.error().message;
-  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LT(best.step, equal->simulated.front().step * 0.8);
+  const auto equal = value_of(run_search(study, options));
+  EXPECT_TRUE(equal.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal.simulated.front().step * 0.8);
 }
 
 // Nodes of three speeds: each kind has a share of its own, which beats all in which they take as
@@ -240,18 +214,16 @@ TEST(BatchShares, WinWhereReplicasLieOnThreeKindsOfNodes) {
   SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
   options.space = {
       .tensor_parallel = {8}, .pipeline_parallel = {1}, .micro_batch = {1}, .zero_stage = {1}};
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  const Simulated& best = found->simulated.front();
+  const auto found = value_of(run_search(study, options));
+  const Simulated& best = found.simulated.front();
   const auto& shares = best.strategy.batch_shares;
   ASSERT_EQ(shares.size(), 3U) << in_words(best.strategy);
   EXPECT_LT(shares[0], shares[1]);
   EXPECT_LT(shares[1], shares[2]);
   options.space.uneven = false;
-  const auto equal = run_search(study, options);
-  ASSERT_TRUE(equal) << equal.error().message;
-  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LT(best.step, equal->simulated.front().step);
+  const auto equal = value_of(run_search(study, options));
+  EXPECT_TRUE(equal.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal.simulated.front().step);
 }
 
 // Two slow devices of sixteen: pipelines are cut around them, so replicas of one stage have poor
@@ -263,24 +235,19 @@ TEST(BatchShares, AreTriedWhereTheyGainTheMost) {
       "gpt-1.7b", "{global_batch: 512, framework: megatron-lm}");
   SearchOptions options{.simulate = 8, .certify = 0, .front = 0};
   options.space.level = 1;
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
+  const auto found = value_of(run_search(study, options));
   options.space.tensor_parallel = {1};
   options.space.pipeline_parallel = {1};
   options.space.micro_batch = {1};
-  const auto replicas = run_search(study, options);
-  ASSERT_TRUE(replicas) << replicas.error().message;
-  EXPECT_FALSE(replicas->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LE(found->simulated.front().step, replicas->simulated.front().step);
+  const auto replicas = value_of(run_search(study, options));
+  EXPECT_FALSE(replicas.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LE(found.simulated.front().step, replicas.simulated.front().step);
 }
 
 TEST(BatchShares, AreNotGivenToASearch) {
   const auto study =
       study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2, batch_shares: [5, 3]}");
-  const auto found = run_search(study, {});
-  ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message, testing::HasSubstr("a search divides the batch itself"));
+  EXPECT_THAT(message_of(run_search(study, {})), HasSubstr("a search divides the batch itself"));
 }
 
-}  // namespace shares_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::shares_test

@@ -2,10 +2,8 @@
 /// Small models on one or two nodes, as tests of searches and of estimates take them.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/study.h"
 
@@ -20,11 +18,7 @@ inline study::LoadedStudy small_study(const std::string& cluster, const std::str
                                      "\nstrategy: {global_batch: 64, data_parallel: " +
                                      (cluster.find("two") == std::string::npos ? "8" : "16") +
                                      ", framework: " + framework + "}\n");
-  auto study = study::load_study(
-      {.study = file},
-      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(study::load_study({.study = file}, shipped_options()));
 }
 
 inline constexpr const char* kOneDgx = "{name: box, node: dgx-a100-80gb}";

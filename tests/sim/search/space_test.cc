@@ -1,23 +1,14 @@
 #include "sim/search/space.h"
 
-#include <algorithm>
-#include <array>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
-#include <tuple>
-
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 namespace foreshard::search {
 namespace {
 
 using testing::Each;
 using testing::Field;
-using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
-using testing::UnorderedElementsAre;
 
 Model small_model() {
   Model model;
@@ -57,7 +48,7 @@ TEST(Enumerate, CutsLayersThatDoNotDivide) {
   const auto found = enumerate(space, batch_of(8), small_model(), 9);
   ASSERT_THAT(found.candidates, SizeIs(2));
   EXPECT_THAT(found.candidates[0].layers_per_stage, IsEmpty());
-  EXPECT_THAT(found.candidates[1].layers_per_stage, testing::ElementsAre(2, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(found.candidates[1].layers_per_stage, ElementsAre(2, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(found.misfits, UnorderedElementsAre(Pair("pipeline_parallel", 1)));
   space.level = 0;  // equal stages alone
   EXPECT_THAT(enumerate(space, batch_of(8), small_model(), 9).candidates, SizeIs(1));
@@ -312,38 +303,35 @@ TEST(SearchSpace, RefusesSizesThatAreNone) {
   const auto fault = [](const std::string& text) {
     yaml::Loader loader(yaml::Options{});
     const auto space = loader.read_text<SearchSpace>(text, "space.yaml");
-    return space ? std::string() : space.error().message;
+    return message_of(space, "");
   };
   for (const char* key :
        {"tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel",
         "expert_parallel", "micro_batch", "virtual_stages", "shard_replicas"}) {
     for (const char* value : {"0", "-8", "4611686018427387904"})
       EXPECT_THAT(fault(std::string(key) + ": [1, " + value + "]\n"),
-                  testing::HasSubstr(" is not between 1 and 1048576"))
+                  HasSubstr(" is not between 1 and 1048576"))
           << key;
   }
-  EXPECT_THAT(fault("zero_stage: [7]\n"), testing::HasSubstr("7 is not between 0 and 3"));
-  EXPECT_THAT(fault("expert_tensor_parallel: [-1]\n"), testing::HasSubstr("-1 is not between 0"));
+  EXPECT_THAT(fault("zero_stage: [7]\n"), HasSubstr("7 is not between 0 and 3"));
+  EXPECT_THAT(fault("expert_tensor_parallel: [-1]\n"), HasSubstr("-1 is not between 0"));
 }
 
 TEST(SearchSpace, ReadsYaml) {
   yaml::Loader loader(yaml::Options{.catalogue = {}, .overrides = {}});
-  const auto space = loader.read_text<SearchSpace>(
-      "tensor_parallel: [4, 8]\nrecompute: [full]\nsequence_parallel: false\n", "space.yaml");
-  ASSERT_TRUE(space) << space.error().message;
-  EXPECT_EQ(space->tensor_parallel, (std::vector<std::int64_t>{4, 8}));
-  EXPECT_EQ(space->recompute, std::vector<Recompute>{Recompute::kFull});
-  EXPECT_EQ(space->sequence_parallel, false);
+  const auto space = value_of(loader.read_text<SearchSpace>(
+      "tensor_parallel: [4, 8]\nrecompute: [full]\nsequence_parallel: false\n", "space.yaml"));
+  EXPECT_EQ(space.tensor_parallel, (std::vector<std::int64_t>{4, 8}));
+  EXPECT_EQ(space.recompute, std::vector<Recompute>{Recompute::kFull});
+  EXPECT_EQ(space.sequence_parallel, false);
   const auto wrong = loader.read_text<SearchSpace>("level: 4\n", "space.yaml");
   EXPECT_FALSE(wrong);
-  const auto orders =
-      loader.read_text<SearchSpace>("rank_order: [[tensor, pipeline, data]]\n", "space.yaml");
-  ASSERT_TRUE(orders) << orders.error().message;
-  EXPECT_THAT(orders->rank_order, SizeIs(1));
-  const auto twice =
-      loader.read_text<SearchSpace>("rank_order: [[tensor, data, data]]\n", "space.yaml");
-  ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().message, testing::HasSubstr("names each of tensor, data and pipeline"));
+  const auto orders = value_of(
+      loader.read_text<SearchSpace>("rank_order: [[tensor, pipeline, data]]\n", "space.yaml"));
+  EXPECT_THAT(orders.rank_order, SizeIs(1));
+  EXPECT_THAT(message_of(loader.read_text<SearchSpace>("rank_order: [[tensor, data, data]]\n",
+                                                       "space.yaml")),
+              HasSubstr("names each of tensor, data and pipeline"));
 }
 
 }  // namespace

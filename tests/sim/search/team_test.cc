@@ -1,24 +1,16 @@
 // Searches whose simulations are spread over ranks, here threads of one process.
 #include "sim/search/team.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <optional>
-#include <string>
 #include <sys/socket.h>
 #include <thread>
-#include <vector>
 
 #include "base/net/identity.h"
 #include "base/net/socket.h"
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/device_subset.h"
 #include "sim/search/internal/simulations.h"
@@ -26,10 +18,7 @@
 #include "sim/search/search.h"
 #include "sim/study/run.h"
 
-namespace foreshard::search {
-namespace team_test {
-
-using testing::HasSubstr;
+namespace foreshard::search::team_test {
 
 constexpr const char* kSmall =
     "{name: small, layers: 4, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 512}";
@@ -53,10 +42,8 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
         study_of("two-dgx-h100", "llama2-13b",
                  "{global_batch: 32, framework: deepspeed-zero3, offload_optimizer: cpu}"),
         study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}")}) {
-    const auto cluster = cluster_of(study, study.pool.devices);
-    ASSERT_TRUE(cluster);
-    const auto places = device_subsets_of(study, *cluster);
-    ASSERT_TRUE(places);
+    const auto cluster = value_of(cluster_of(study, study.pool.devices));
+    const auto places = value_of(places_of(study, cluster));
     const auto space = enumerate(
         {.level = 3, .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
         study.strategy, study.model, study.pool.size());
@@ -66,11 +53,10 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
       Strategy strategy = space.candidates[i];
       if (i % 2 == 0) strategy.batch_shares = {3, 1};
       if (i % 3 == 0) strategy.recompute_parts.pop_back();
-      const auto read = across(study, *places, i % places->size(), strategy);
-      ASSERT_TRUE(read) << read.error().message;
-      EXPECT_EQ(read->place, &(*places)[i % places->size()]);
-      EXPECT_EQ(yaml::echo(read->strategy), yaml::echo(strategy));
-      EXPECT_EQ(read->strategy.one_copy_in_fp8, strategy.one_copy_in_fp8);
+      const auto read = value_of(across(study, places, i % places.size(), strategy));
+      EXPECT_EQ(read.place, &places[i % places.size()]);
+      EXPECT_EQ(yaml::echo(read.strategy), yaml::echo(strategy));
+      EXPECT_EQ(read.strategy.one_copy_in_fp8, strategy.one_copy_in_fp8);
     }
   }
 }
@@ -174,22 +160,20 @@ class TwoNodes : public testing::Test {
     std::optional<net::RankZero> place;
     while (!(place = net::rank_zero_in(zero_.place)))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    auto socket = net::connect_to(place->address(), place->port, 5_s);
-    EXPECT_TRUE(socket);
-    team::send(socket->get(), {"hello", "1", job_of(study_, "v").work, "t"});
-    EXPECT_EQ(team::receive(socket->get()), team::Message{"welcome"});
-    team::send(socket->get(), {"next"});
-    const auto task = team::receive(socket->get());
+    auto socket = value_of(net::connect_to(place->address(), place->port, 5_s));
+    team::send(socket.get(), {"hello", "1", job_of(study_, "v").work, "t"});
+    EXPECT_EQ(team::receive(socket.get()), team::Words{"welcome"});
+    team::send(socket.get(), {"next"});
+    const auto task = team::receive(socket.get());
     EXPECT_TRUE(task && task->size() == 3 && task->front() == "simulate");
-    return *std::move(socket);
+    return socket;
   }
 };
 
 // One rank helps, one is lost with a task, one has another version and is refused.
 TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
-  const auto serial = run_search(study_, options_);
-  ASSERT_TRUE(serial) << serial.error().message;
-  ASSERT_GT(serial->simulated.size(), 12U);
+  const auto serial = value_of(run_search(study_, options_));
+  ASSERT_GT(serial.simulated.size(), 12U);
   zero_.identity.ranks = 4;
   std::vector<Status> ended(2);
   std::atomic<bool> lost = false;
@@ -216,7 +200,7 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
   helping.join();
   other.join();
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(json(*result), json(*serial));
+  EXPECT_EQ(json(*result), json(serial));
   EXPECT_GT(by_others, 0);
   EXPECT_TRUE(ended[0].ok());
   ASSERT_FALSE(ended[1].ok());
@@ -256,23 +240,21 @@ TEST_F(TwoNodes, GiveUpARankThatHangs) {
   };
   options_.stop = [&] { return done >= kOthers; };
   options_.team = &zero_;
-  const auto result = run_search(study_, options_);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->partial);
-  EXPECT_EQ(std::ssize(result->simulated), kOthers);
+  const auto result = value_of(run_search(study_, options_));
+  EXPECT_TRUE(result.partial);
+  EXPECT_EQ(std::ssize(result.simulated), kOthers);
 }
 
 // Rank 0 goes after it has welcomed the rank, without a word that all is over.
 TEST_F(TwoNodes, TellThatRankZeroIsLost) {
-  auto listening = net::listen_on(net::kLoopback, 0);
-  ASSERT_TRUE(listening);
-  ASSERT_TRUE(net::write_rank_zero(zero_.place, {.host = "", .port = listening->port}).ok());
+  auto listening = value_of(net::listen_on(net::kLoopback, 0));
+  ASSERT_TRUE(net::write_rank_zero(zero_.place, {.host = "", .port = listening.port}).ok());
   Status ended;
   {
     std::jthread helper([&] { ended = help(study_, rank(1), "v", 1); });
     net::Descriptor socket;
     while (!socket.valid())
-      socket = net::Descriptor(::accept(listening->socket.get(), nullptr, nullptr));
+      socket = net::Descriptor(::accept(listening.socket.get(), nullptr, nullptr));
     EXPECT_TRUE(team::receive(socket.get()));
     team::send(socket.get(), {"welcome"});
     EXPECT_TRUE(team::receive(socket.get()));
@@ -282,5 +264,4 @@ TEST_F(TwoNodes, TellThatRankZeroIsLost) {
   EXPECT_EQ(ended.error().message, "rank 1: rank 0 is lost; search again");
 }
 
-}  // namespace team_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::team_test

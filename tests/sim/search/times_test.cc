@@ -1,15 +1,12 @@
-#include <gtest/gtest.h>
-#include <string>
-#include <utility>
+
+#include "tests/test.h"
 
 #include "sim/search/internal/passes.h"
 #include "topology/cluster_builder.h"
 
-namespace foreshard::search {
-namespace times_test {
+namespace foreshard::search::times_test {
 
 using program::Block;
-using program::Communication;
 using program::Task;
 
 // A product takes as many seconds as it has rows; communication among d devices that are far apart
@@ -70,8 +67,8 @@ Task kernel(std::int64_t seconds, std::vector<std::int32_t> after = {}) {
 }
 Task communication(double seconds, std::vector<std::int32_t> after) {
   return {.name = "c",
-          .body = Communication{.group = program::AxisGroup{.axes = {0}},
-                                .bytes = Bytes::from_base(seconds)},
+          .body = program::Communication{.group = program::AxisGroup{.axes = {0}},
+                                         .bytes = Bytes::from_base(seconds)},
           .stream = lower::stream(lower::kTensorStream),
           .after = std::move(after)};
 }
@@ -79,10 +76,10 @@ Task communication(double seconds, std::vector<std::int32_t> after) {
 class PassTimeTest : public testing::Test {
  protected:
   PassTime time_of(std::vector<Task> tasks) {
-    const auto time = pass_time(Block{.name = "b", .tasks = std::move(tasks)},
-                                {{"tensor", tensor_}, {"data", 8 / tensor_}}, {0}, times_);
-    EXPECT_TRUE(time);
-    return *time;
+    const auto time =
+        value_of(pass_time(Block{.name = "b", .tasks = std::move(tasks)},
+                           {{"tensor", tensor_}, {"data", 8 / tensor_}}, {0}, times_));
+    return time;
   }
   std::int64_t tensor_ = 4;
   PlainCost cost_;
@@ -199,5 +196,4 @@ TEST(RankGroups, AreNumberedByTheirFirstRank) {
   EXPECT_EQ(group({1}, 2), (Ranks{8, 10, 12, 14}));
 }
 
-}  // namespace times_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::times_test

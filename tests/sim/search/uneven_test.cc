@@ -1,11 +1,8 @@
 // Searches whose answer has unequal stages or an order of ranks of its own.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/cuts.h"
 #include "sim/search/search.h"
@@ -24,13 +21,12 @@ constexpr const char* kWideHead =
 TEST(UnevenStages, GiveTheFasterOfTwoNodesMoreLayers) {
   const study::LoadedStudy study =
       study_of(kMixed, "llama2-13b", "{global_batch: 32, framework: megatron-lm}");
-  const auto found = run_search(study, {.simulate = 10, .certify = 0});
-  ASSERT_TRUE(found) << found.error().message;
+  const auto found = value_of(run_search(study, {.simulate = 10, .certify = 0}));
   // Of those that divide the batch equally; one that does not may be better still.
   const auto equal = std::ranges::find_if(
-      found->simulated, [](const Simulated& one) { return one.strategy.batch_shares.empty(); });
-  ASSERT_NE(equal, found->simulated.end());
-  EXPECT_LE(found->simulated.front().step, equal->step);
+      found.simulated, [](const Simulated& one) { return one.strategy.batch_shares.empty(); });
+  ASSERT_NE(equal, found.simulated.end());
+  EXPECT_LE(found.simulated.front().step, equal->step);
   const Simulated& best = *equal;
   EXPECT_TRUE(best.fits);
   EXPECT_LE(best.step, 2.1_s) << in_words(best.strategy);
@@ -44,10 +40,9 @@ TEST(UnevenStages, LeaveRoomForTheHead) {
   const study::LoadedStudy study =
       study_of("two-dgx-h100", kWideHead, "{global_batch: 64, framework: megatron-lm}");
   SearchSpace space{.tensor_parallel = {4}, .pipeline_parallel = {4}, .virtual_stages = {1}};
-  const auto found = run_search(study, {.space = space, .simulate = 10, .certify = 0});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->misfits.count("pipeline_parallel"), 0U);
-  const Strategy& best = found->simulated.front().strategy;
+  const auto found = value_of(run_search(study, {.space = space, .simulate = 10, .certify = 0}));
+  EXPECT_EQ(found.misfits.count("pipeline_parallel"), 0U);
+  const Strategy& best = found.simulated.front().strategy;
   ASSERT_EQ(best.layers_per_stage.size(), 4U);
   EXPECT_LT(best.layers_per_stage.back(), best.layers_per_stage.front()) << in_words(best);
   EXPECT_GE(best.layers_per_stage[2], best.layers_per_stage[0]) << in_words(best);
@@ -82,24 +77,20 @@ TEST(Placement, FollowsTheNetwork) {
   given.space.pipeline_parallel = {4};
   given.space.data_parallel = {4};
   given.space.uneven = false;
-  const auto found = run_search(slow, given);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->simulated.front().strategy.rank_order.back(), "pipeline");
+  const auto found = value_of(run_search(slow, given));
+  EXPECT_EQ(found.simulated.front().strategy.rank_order.back(), "pipeline");
   given.space.rank_order = {{"tensor", "pipeline", "data"}};
-  const auto other = run_search(slow, given);
-  ASSERT_TRUE(other) << other.error().message;
-  EXPECT_GT(other->simulated.front().step / found->simulated.front().step, 1.05);
-  EXPECT_THAT(in_words(other->simulated.front().strategy),
-              testing::HasSubstr("ranks by tensor, pipeline, data"));
+  const auto other = value_of(run_search(slow, given));
+  EXPECT_GT(other.simulated.front().step / found.simulated.front().step, 1.05);
+  EXPECT_THAT(in_words(other.simulated.front().strategy),
+              HasSubstr("ranks by tensor, pipeline, data"));
 }
 
 // DualPipe's successor on 8 stages of two pieces, tokens to 64 ranks by deepep beside other passes:
 // the layout of the report is one of the space, and ranked.
 TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
   const auto study =
-      study::load_study({.study = "deepseek-v3-h800-2048"},
-                        {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  ASSERT_TRUE(study) << study.error().message;
+      value_of(study::load_study({.study = "deepseek-v3-h800-2048"}, shipped_options()));
   SearchOptions options{.simulate = 1, .certify = 0, .front = 0};
   options.space = {.tensor_parallel = {1},
                    .pipeline_parallel = {8},
@@ -109,17 +100,16 @@ TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
                    .virtual_stages = {2},
                    .zero_stage = {1},
                    .recompute = {Recompute::kSelective}};
-  options.space.rank_order = {study->strategy.rank_order};
+  options.space.rank_order = {study.strategy.rank_order};
   options.space.schedule = {"dualpipe-v"};
   options.space.overlap_experts = true;
-  options.space.layers_per_stage = study->strategy.layers_per_stage;
-  const auto space = enumerate(options.space, study->strategy, study->model, study->pool.size());
+  options.space.layers_per_stage = study.strategy.layers_per_stage;
+  const auto space = enumerate(options.space, study.strategy, study.model, study.pool.size());
   ASSERT_EQ(space.candidates.size(), 1U);
-  EXPECT_EQ(knobs_of(space.candidates.front()), knobs_of(study->strategy));
-  const auto found = run_search(*study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->simulated.size(), 1U);
-  const Simulated& one = found->simulated.front();
+  EXPECT_EQ(knobs_of(space.candidates.front()), knobs_of(study.strategy));
+  const auto found = value_of(run_search(study, options));
+  ASSERT_EQ(found.simulated.size(), 1U);
+  const Simulated& one = found.simulated.front();
   EXPECT_TRUE(one.fits);
   EXPECT_NEAR(one.estimate.step / one.step, 1, 0.15);
   EXPECT_LE(one.estimate.bound, one.step);
@@ -129,10 +119,9 @@ TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
 TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
   const study::LoadedStudy study =
       study_of(kMixed, "llama2-13b", "{global_batch: 32, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Estimator estimator(study.model, cluster, study.pool.devices, cost);
   Cutter cutter(study.model, estimator);
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 2;
@@ -143,7 +132,7 @@ TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
     auto program = lower::lower(study.model, one, {});
     if (!program) return std::nullopt;
     const auto simulated =
-        sim::simulate(*cluster, study::with_launch_times(*std::move(program), *cluster),
+        sim::simulate(cluster, study::with_launch_times(*std::move(program), cluster),
                       study.communication, {.critical_path = false});
     return simulated ? std::optional(simulated->step) : std::nullopt;
   };
@@ -155,9 +144,7 @@ TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
   ASSERT_TRUE(tried);
   for (std::int64_t first = 8; first <= 20; ++first) {
     strategy.layers_per_stage = {first, study.model.layers - first};
-    const auto step = step_of(strategy);
-    ASSERT_TRUE(step);
-    EXPECT_GE(*step, *tried * (1 - 0.01)) << first;
+    EXPECT_GE(value_of(step_of(strategy)), *tried * (1 - 0.01)) << first;
   }
 }
 

@@ -2,10 +2,8 @@
 /// Studies that a test writes itself.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/study.h"
 
@@ -18,10 +16,7 @@ inline study::LoadedStudy study_of(const std::string& cluster, const std::string
   const TemporaryFolder folder;
   const auto file = folder.write(
       "study.yaml", "cluster: " + cluster + "\nmodel: " + model + "\nstrategy: " + strategy + "\n");
-  auto study = study::load_study({.study = file, .sizes_matter = false},
-                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped_options()));
 }
 
 /// A node of A100 and one of H100.

@@ -1,21 +1,15 @@
 // Folding under disturbances: one device of each class stands for all, whatever is not perfect.
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <string>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/simulate/simulate.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace disturb_exact_test {
+namespace foreshard::sim::disturb_exact_test {
 
 using disturbance::FailureReaction;
 using disturbance::Plan;
@@ -127,10 +121,9 @@ struct Tally {
 void compare(const ClusterView& cluster, const program::Program& program, std::mt19937& random,
              Tally& tally) {
   const comm::Parameters parameters = comm::ideal_parameters();
-  const auto usual = simulate(cluster, program, parameters, {});
-  ASSERT_TRUE(usual) << usual.error().message;
-  if (usual->step == 0_s) return;
-  const Plan plan = RandomPlan(random, cluster, usual->step).make();
+  const auto usual = value_of(simulate(cluster, program, parameters, {}));
+  if (usual.step == 0_s) return;
+  const Plan plan = RandomPlan(random, cluster, usual.step).make();
   auto slow = disturbance::slowed(cluster, plan);
   const ClusterView& on = slow ? *slow : cluster;
   const auto folded = simulate(on, program, parameters, {.disturbances = &plan});
@@ -181,10 +174,10 @@ TEST(DisturbedFolding, ChangesNothingOfAStrategy) {
     const auto training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(12000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
-    ASSERT_TRUE(program) << program.error().message;
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 2_us}));
     if (cluster.links().empty()) continue;
-    compare(cluster, *program, random, tally);
+    compare(cluster, program, random, tally);
     if (testing::Test::HasFailure()) return;
   }
   std::printf(
@@ -193,5 +186,4 @@ TEST(DisturbedFolding, ChangesNothingOfAStrategy) {
   EXPECT_GT(tally.folded_away, 0);
 }
 
-}  // namespace disturb_exact_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::disturb_exact_test

@@ -1,36 +1,28 @@
 // What must not change the answer: folding, coalescing, the engine, units; and what must not
 // improve it: slower devices.
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <random>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/simulate/fold.h"
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace exact_test {
+namespace foreshard::sim::exact_test {
 
 using program::Program;
 
 Program lowered(const foreshard::Training& training) {
-  auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower::lower(training.model, training.strategy, {.launch_time = 2_us}));
 }
 
 Prediction simulated(const ClusterView& cluster, const Program& program,
                      const SimulateOptions& options) {
-  auto prediction = simulate(cluster, program, comm::ideal_parameters(), options);
-  EXPECT_TRUE(prediction) << prediction.error().message;
-  return prediction ? *std::move(prediction) : Prediction{};
+  return value_of(simulate(cluster, program, comm::ideal_parameters(), options));
 }
 
 double relative(Seconds a, Seconds b) {
@@ -75,9 +67,9 @@ void expect_equal(const Prediction& folded, const Prediction& unfolded) {
 void expect_equal_members(const ClusterView& cluster, const Program& program,
                           const Prediction& unfolded) {
   const Communicators communicators = communicators_of(program);
-  const auto forms = choose_forms(cluster, program, communicators, comm::ideal_parameters());
-  ASSERT_TRUE(forms);
-  const Folding folding = fold(cluster, program, communicators, *forms, true);
+  const auto forms =
+      value_of(choose_forms(cluster, program, communicators, comm::ideal_parameters()));
+  const Folding folding = fold(cluster, program, communicators, forms, true);
   for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {
     const auto of = static_cast<std::size_t>(folding.class_of_rank[rank]);
     const auto representative = static_cast<std::size_t>(folding.rank_representative[of]);
@@ -207,9 +199,8 @@ TEST(CriticalPath, IsContiguous) {
     const auto training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(2000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
-    auto program = lower::lower(training.model, training.strategy, {});
-    ASSERT_TRUE(program);
-    const auto prediction = simulated(cluster, *program, {});
+    auto program = value_of(lower::lower(training.model, training.strategy, {}));
+    const auto prediction = simulated(cluster, program, {});
     const auto& path = prediction.critical_path;
     ASSERT_FALSE(path.empty());
     expect_part(path.front().start, 0_s, prediction.step);
@@ -269,8 +260,7 @@ TEST(Engines, AgreeOnRandomPrograms) {
     const ClusterView cluster = random_cluster(
         random, ranks, {.routing = Routing::kEcmpHash, .one_slow_node = random() % 2 == 0});
     const Program program = random_program(random, ranks);
-    const auto violation = program::verify(program);
-    ASSERT_TRUE(violation.ok()) << violation.error().message;
+    ASSERT_EQ(message_of(program::verify(program)), "accepted");
     worst = std::max(worst, expect_engines_agree(cluster, program));
     if (testing::Test::HasFailure()) return;
   }
@@ -291,5 +281,4 @@ TEST(Engines, AgreeOnRandomStrategies) {
   std::printf("worst relative difference of a finish time: %.1e\n", worst);
 }
 
-}  // namespace exact_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::exact_test

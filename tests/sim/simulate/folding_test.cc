@@ -1,18 +1,13 @@
 // Structural folding against the truth, on clusters that are symmetric and on such whose symmetry
 // is broken: every task of every rank as it is without folding; and the classes against colour
 // refinement of the whole task graph {task instances, dependencies, resources}.
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <set>
 
 #include "tests/sim/compute/toy_device.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/simulate/build.h"
 #include "sim/simulate/fold.h"
@@ -21,8 +16,7 @@
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::sim {
-namespace folding_test {
+namespace foreshard::sim::folding_test {
 
 using program::Program;
 
@@ -67,9 +61,7 @@ ClusterView cluster_of(std::mt19937& random, std::int64_t devices, Kind kind) {
   if (kind == Kind::kSlowDevice) config.degraded.push_back({.devices = "node0/gpu0", .speed = 0.5});
   if (kind == Kind::kSlowLink && config.nodes > 1)
     config.degraded.push_back({.links = "node0/nic0", .factor = 0.5});
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(config));
 }
 
 comm::Parameters parameters_of(std::mt19937& random) {
@@ -119,9 +111,8 @@ Case random_case(unsigned seed) {
   }
   const auto training = random_training(random, 32);
   auto cluster = cluster_of(random, training.strategy.devices(), kind);
-  auto lowered = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
-  EXPECT_TRUE(lowered);
-  Program program = *std::move(lowered);
+  auto lowered = value_of(lower::lower(training.model, training.strategy, {.launch_time = 2_us}));
+  Program program = std::move(lowered);
   if (seed % 3 == 0) slow_hosts(cluster, program);
   return {what, std::move(cluster), std::move(program), std::move(parameters)};
 }
@@ -147,9 +138,8 @@ TEST(StructuralFolding, ChangesNoTaskOfAnyRank) {
         simulate(on.cluster, on.program, on.parameters, {.fold = false, .timeline = true});
     ASSERT_TRUE(with && without);
     const Communicators communicators = communicators_of(on.program);
-    const auto forms = choose_forms(on.cluster, on.program, communicators, on.parameters);
-    ASSERT_TRUE(forms);
-    const Folding folding = folded(on, *forms, communicators, false);
+    const auto forms = value_of(choose_forms(on.cluster, on.program, communicators, on.parameters));
+    const Folding folding = folded(on, forms, communicators, false);
     ASSERT_GE(folding.rank_representative.size(), with->classes.size());
     meetings += with->classes.size() < folding.rank_representative.size() ? 1 : 0;
     std::vector<std::vector<const TimelineEntry*>> of_class(with->classes.size());
@@ -274,23 +264,21 @@ TEST(StructuralFolding, ClassesAreAlikeInTheWholeTaskGraph) {
     const Case on = random_case(seed);
     SCOPED_TRACE(on.what);
     const Communicators communicators = communicators_of(on.program);
-    const auto forms = choose_forms(on.cluster, on.program, communicators, on.parameters);
-    ASSERT_TRUE(forms);
-    const Folding folding = folded(on, *forms, communicators, true);
-    const Folding none = fold(on.cluster, on.program, communicators, *forms, false);
-    const auto built = build_workload(on.cluster, on.program, communicators, *forms, none,
-                                      Granularity::kFlat, false);
-    ASSERT_TRUE(built);
-    const auto colour = refined(built->workload);
+    const auto forms = value_of(choose_forms(on.cluster, on.program, communicators, on.parameters));
+    const Folding folding = folded(on, forms, communicators, true);
+    const Folding none = fold(on.cluster, on.program, communicators, forms, false);
+    const auto built = value_of(build_workload(on.cluster, on.program, communicators, forms, none,
+                                               Granularity::kFlat, false));
+    const auto colour = refined(built.workload);
     for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {
       const auto first = static_cast<std::size_t>(
           folding.rank_representative[static_cast<std::size_t>(folding.class_of_rank[rank])]);
       if (first == rank) continue;
       ++pairs;
-      ASSERT_EQ(built->node[rank].size(), built->node[first].size());
-      for (std::size_t i = 0; i < built->node[rank].size(); ++i)
-        ASSERT_EQ(colour[last_activity(*built, rank, i).index()],
-                  colour[last_activity(*built, first, i).index()])
+      ASSERT_EQ(built.node[rank].size(), built.node[first].size());
+      for (std::size_t i = 0; i < built.node[rank].size(); ++i)
+        ASSERT_EQ(colour[last_activity(built, rank, i).index()],
+                  colour[last_activity(built, first, i).index()])
             << "task " << i << " of ranks " << first << " and " << rank;
     }
   }
@@ -309,5 +297,4 @@ TEST(MaxMemory, IsCheckedBeforeTasksAreWrittenOut) {
   EXPECT_GT(*free_memory(), 1_MB);
 }
 
-}  // namespace folding_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::folding_test

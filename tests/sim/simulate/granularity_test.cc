@@ -1,16 +1,10 @@
 // A collective as one activity and message by message: the same links, the same time on idle links.
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <random>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 #include "tests/topology/example_fabrics.h"
 #include "tests/topology/small_clusters.h"
 
@@ -18,16 +12,13 @@
 #include "strategies/comm/algorithms.h"
 #include "topology/fabrics/fabric.h"
 
-namespace foreshard::sim {
-namespace granularity_test {
+namespace foreshard::sim::granularity_test {
 
 using enum program::CollectiveKind;
-using program::CollectiveKind;
-using testing::HasSubstr;
 
 struct Algorithm {
   const char* name;
-  CollectiveKind kind;
+  program::CollectiveKind kind;
 };
 constexpr std::array kRings{Algorithm{"ring", kAllReduce}, Algorithm{"ring", kAllGather},
                             Algorithm{"ring", kReduceScatter}};
@@ -165,25 +156,23 @@ TEST(Granularity, IsTheSameOnIdleLinks) {
 }
 
 yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped_options());
 }
 
 /// NCCL's forms, and those on request.
 comm::Parameters every_form() {
   yaml::Loader loader = catalogue();
-  auto parameters = loader.read_ref<comm::Parameters>("nccl");
-  EXPECT_TRUE(parameters) << parameters.error().message;
-  comm::Parameters every = *std::move(parameters);
+  auto parameters = value_of(loader.read_ref<comm::Parameters>("nccl"));
+  comm::Parameters every = std::move(parameters);
   for (comm::FormParameters& form : every.forms) form.on_request = false;
   return every;
 }
 
 ClusterView two_dgx_h100(const std::string& sharp) {
   yaml::Loader loader = catalogue();
-  const auto config = loader.read_text<ClusterConfig>(
-      "{nodes: 2, node: dgx-h100, fabric: {kind: single-switch}, sharp: " + sharp + "}", "text");
-  EXPECT_TRUE(config) << config.error().message;
-  return must_build(*config);
+  const auto config = value_of(loader.read_text<ClusterConfig>(
+      "{nodes: 2, node: dgx-h100, fabric: {kind: single-switch}, sharp: " + sharp + "}", "text"));
+  return must_build(config);
 }
 
 // Every form of NCCL's and every one on request, of 16, 8, 15 and 2 of the GPUs of two DGX H100.
@@ -206,22 +195,20 @@ TEST(Granularity, DiffersWhereRoundsWaitForOneAnother) {
       operation.group = {.cluster = &cluster, .devices = {}};
       for (const std::int32_t member : members) operation.group.devices.emplace_back(member);
       operation.bytes = 64_MiB;
-      const auto forms = comm::flat_forms(kind, operation.group, parameters);
-      ASSERT_TRUE(forms) << forms.error().message;
-      for (const comm::FlatCollective& form : *forms) {
+      const auto forms = value_of(comm::flat_forms(kind, operation.group, parameters));
+      for (const comm::FlatCollective& form : forms) {
         operation.form = form;
-        const auto time = internal::time_by_messages(operation);
-        ASSERT_TRUE(time) << time.error().message;
+        const auto time = value_of(internal::time_by_messages(operation));
         const Seconds flat = form.idle_time(operation.bytes, cluster);
         std::printf("%-18s %-14s %-8s %7zu %12.3f %12.3f %+11.2g%%\n",
                     std::string(form.algorithm).c_str(), std::string(comm::name_of(kind)).c_str(),
-                    std::string(form.protocol).c_str(), members.size(), flat / 1_us, *time / 1_us,
-                    100 * (*time / flat - 1));
+                    std::string(form.protocol).c_str(), members.size(), flat / 1_us, time / 1_us,
+                    100 * (time / flat - 1));
         if (form.overlaps_rounds) {
-          EXPECT_GE(*time, flat * (1 - 1e-9));
-          different += *time > flat * (1 + 1e-9) ? 1 : 0;
+          EXPECT_GE(time, flat * (1 - 1e-9));
+          different += time > flat * (1 + 1e-9) ? 1 : 0;
         } else {
-          EXPECT_LT(relative(*time, flat), 1e-9) << form.algorithm;
+          EXPECT_LT(relative(time, flat), 1e-9) << form.algorithm;
         }
       }
     }
@@ -333,5 +320,4 @@ TEST(Granularity, EnginesAgreeOnDisturbedMessages) {
   std::printf("%u disturbed programs: fluid and SimGrid differ by %.1e at most\n", kRuns, worst);
 }
 
-}  // namespace granularity_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::granularity_test

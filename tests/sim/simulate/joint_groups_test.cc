@@ -1,21 +1,16 @@
 // Groups over several axes are one group: bytes over links of random layouts of a small mixture
 // against a formula that knows nothing of meshes, attributes or propagation. It numbers the
 // flattened ranks and divides.
-#include <cstdlib>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <set>
 
 #include "tests/sim/simulate/random_cluster.h"
+#include "tests/test.h"
 
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace joint_groups_test {
+namespace foreshard::sim::joint_groups_test {
 
 using program::CollectiveKind;
 using program::Communication;
@@ -295,23 +290,21 @@ TEST(JointGroups, CarryTheBytesOfTheirFormula) {
     std::mt19937 random(seed);
     const Drawn drawn = drawn_layout(random);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, words(drawn.strategy)));
-    const auto program = lower::lower(mixture(), drawn.strategy, {.launch_time = 1_us});
-    ASSERT_TRUE(program) << program.error().message;
-    const auto violation = program::verify(*program);
-    ASSERT_TRUE(violation.ok()) << violation.error().message;
-    expect_equal(traffic_of(*program,
+    const auto program = value_of(lower::lower(mixture(), drawn.strategy, {.launch_time = 1_us}));
+    ASSERT_EQ(message_of(program::verify(program)), "accepted");
+    expect_equal(traffic_of(program,
                             [](const auto&, const Communication& what) {
                               return what.purpose == Purpose::kData;
                             }),
                  expected_of_states(drawn));
-    expect_equal(traffic_of(*program,
+    expect_equal(traffic_of(program,
                             [](const auto&, const Communication& what) {
                               return what.purpose == Purpose::kExpert;
                             }),
                  expected_of_exchanges(drawn));
     const std::set<std::string> slots{"dispatch",     "arrived",  "sorted",
                                       "experts_down", "unsorted", "returned"};
-    expect_equal(traffic_of(*program,
+    expect_equal(traffic_of(program,
                             [&](const program::Task& task, const Communication& what) {
                               if (what.purpose != Purpose::kTensor) return false;
                               std::string of = task.name.substr(task.name.find('.') + 1);
@@ -319,10 +312,9 @@ TEST(JointGroups, CarryTheBytesOfTheirFormula) {
                               return slots.contains(of);
                             }),
                  expected_among_parts(drawn));
-    expect_engines_agree(drawn, *program, random);
+    expect_engines_agree(drawn, program, random);
     if (HasFailure()) return;
   }
 }
 
-}  // namespace joint_groups_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::joint_groups_test

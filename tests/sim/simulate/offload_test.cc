@@ -2,20 +2,19 @@
 // GPUs in a node, two behind each PCIe switch, two switches behind each socket. A switch carries 50
 // GB/s up and 50 GB/s down, 20 us per MB, after 2 x 1 us; memory carries 80 GB/s in all, 12.5 us
 // per MB.
-#include <gtest/gtest.h>
 
 #include "tests/sim/compute/toy_device.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace offload_test {
+namespace foreshard::sim::offload_test {
 
 using program::CollectiveKind;
-using program::Communication;
 
 ClusterView host(double memory = 80, const DeviceType& type = star(1).device_types().front()) {
   NodeConfig node = small_node(8);
@@ -30,10 +29,10 @@ ClusterView host(double memory = 80, const DeviceType& type = star(1).device_typ
 
 program::Task copy(CollectiveKind kind, Bytes bytes, program::StreamId stream) {
   return {.name = std::string(program::name_of(kind)),
-          .body = Communication{.kind = kind,
-                                .group = program::AxisGroup{},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kOffload},
+          .body = program::Communication{.kind = kind,
+                                         .group = program::AxisGroup{},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kOffload},
           .stream = stream};
 }
 program::Task offload(Bytes bytes) {
@@ -115,27 +114,17 @@ TEST(Offload, RunsBesideKernels) {
 // Of 8 layers 4 are offloaded: when the forward pass ends they are gone, and while the backward
 // pass goes on one comes as one goes. Where copies are slow, passes wait for them.
 TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
-  const Model model{.name = "small",
-                    .layers = 8,
-                    .hidden = 256,
-                    .heads = 4,
-                    .ffn = 1024,
-                    .vocabulary = 512,
-                    .sequence = 512,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: small, layers: 8, hidden: 256, heads: 4, ffn: 1024, vocabulary: 512, sequence: 512, "
+      "tied_embeddings: false, dropout: false");
   Strategy strategy;
   strategy.global_batch = 1;
   const auto predicted = [&](std::int64_t layers, const ClusterView& cluster) {
     strategy.offload_activation_layers = layers;
-    const auto program = lower::lower(model, strategy, {});
-    EXPECT_TRUE(program) << program.error().message;
-    return run(cluster, *program);
+    return run(cluster, value_of(lower::lower(model, strategy, {})));
   };
-  const auto blocks = lower::lower_blocks(model, strategy);
-  ASSERT_TRUE(blocks);
-  const Bytes saved = blocks->layers.front().saved;
+  const auto blocks = value_of(lower::lower_blocks(model, strategy));
+  const Bytes saved = blocks.layers.front().saved;
   const Prediction all = predicted(0, host(80, test::toy_device()));
   const Prediction half = predicted(4, host(80, test::toy_device()));
   EXPECT_NEAR((all.classes[0].memory.peak - half.classes[0].memory.peak) / 1_B, 4 * saved / 1_B, 1);
@@ -150,7 +139,7 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
 TEST(Offload, IsOfOneRank) {
   program::Program program = every_rank(8, {offload(1_MB)});
   ASSERT_TRUE(program::verify(program).ok());
-  auto& body = std::get<Communication>(program.blocks[0].tasks[0].body);
+  auto& body = std::get<program::Communication>(program.blocks[0].tasks[0].body);
   body.group = program::AxisGroup{{0}, {}};
   EXPECT_FALSE(program::verify(program).ok());
   body.kind = CollectiveKind::kAllReduce;
@@ -159,5 +148,4 @@ TEST(Offload, IsOfOneRank) {
   EXPECT_FALSE(program::verify(program).ok());
 }
 
-}  // namespace offload_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::offload_test

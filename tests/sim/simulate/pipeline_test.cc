@@ -1,9 +1,9 @@
 // Bubbles of pipeline schedules, with equal stages and transfers that cost nothing:
 // step = ideal (1 + (p-1)/m), interleaved ideal (1 + (p-1)/(m v)), ZB-H1 ideal + (p-1)(F + B - W).
 // Sources: schedules.h.
-#include <gtest/gtest.h>
 
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "strategies/schedule/schedule.h"
 
@@ -27,10 +27,9 @@ class Stage {
   void add(const std::string& name) {
     program::Role role{
         .name = "stage " + std::to_string(stage_), .ranks = {stage_}, .calls = {}, .memory = {}};
-    const auto table = schedule::table_of(name, shape_);
-    ASSERT_TRUE(table) << table.error().message;
+    const auto table = value_of(schedule::table_of(name, shape_));
     const std::int32_t last = shape_.stages * shape_.chunks - 1;
-    for (const schedule::Slot& slot : (*table)[static_cast<std::size_t>(stage_)]) {
+    for (const schedule::Slot& slot : table[static_cast<std::size_t>(stage_)]) {
       const bool forward = slot.direction == Direction::kForward;
       const bool weights = slot.part == schedule::PassPart::kWeight;
       const std::int32_t piece = slot.chunk * shape_.stages + stage_;

@@ -13,7 +13,6 @@ using program::CollectiveKind;
 using program::Communication;
 using program::Program;
 using program::StreamId;
-using program::Task;
 
 constexpr std::int32_t kWithin = 0;
 constexpr std::int32_t kStages = 1;
@@ -58,7 +57,7 @@ class Writer {
   }
 
   // Each task is a block of its own, named after its number.
-  void call(std::size_t role, Task task) {
+  void call(std::size_t role, program::Task task) {
     const auto block = program::BlockId(std::ssize(program_.blocks));
     program_.blocks.push_back({task.name + " " + std::to_string(block.value()), {std::move(task)}});
     auto& calls = program_.roles[role].calls;

@@ -1,16 +1,14 @@
 // Attention whose keys go round a ring, as it is lowered: the longer one of kernels and transfers
 // sets the pace.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
 
 #include "tests/sim/simulate/small.h"
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace ring_test {
+namespace foreshard::sim::ring_test {
 
 using program::Communication;
 using program::Task;
@@ -19,21 +17,14 @@ constexpr std::int64_t kRanks = 4;
 
 // The ring of a layer's pass alone, on ranks of its own.
 program::Program ring_of(const std::string& pass) {
-  const Model model{.name = "long",
-                    .layers = 1,
-                    .hidden = 1024,
-                    .heads = 8,
-                    .vocabulary = 64,
-                    .sequence = 16384,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: long, layers: 1, hidden: 1024, heads: 8, vocabulary: 64, sequence: 16384, "
+      "tied_embeddings: false, dropout: false");
   Strategy strategy;
   strategy.context_parallel = kRanks;
   strategy.context_exchange = ContextExchange::kRing;
-  const auto lowered = lower::lower(model, strategy, {});
-  EXPECT_TRUE(lowered) << lowered.error().message;
-  const auto block = std::ranges::find(lowered->blocks, pass, &program::Block::name);
+  const auto lowered = value_of(lower::lower(model, strategy, {}));
+  const auto block = std::ranges::find(lowered.blocks, pass, &program::Block::name);
   std::vector<Task> tasks;
   std::map<std::int32_t, std::int32_t> place;
   for (std::size_t t = 0; t < block->tasks.size(); ++t) {
@@ -124,5 +115,4 @@ TEST(Ring, TakesNoLongerThanBothTogether) {
   }
 }
 
-}  // namespace ring_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::ring_test

@@ -1,29 +1,22 @@
 // What groups that do the same at once add to each other's time, against the fluid engine.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "base/quantity.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 
-namespace foreshard::sim {
-namespace sharing_test {
+namespace foreshard::sim::sharing_test {
 
 using program::CollectiveKind;
 
 study::LoadedStudy study_of(const std::string& cluster) {
-  auto study = study::load_study({.cluster = cluster,
-                                  .model = "gpt-1.7b",
-                                  .strategy = "{global_batch: 64}",
-                                  .sizes_matter = false},
-                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(study::load_study({.cluster = cluster,
+                                     .model = "gpt-1.7b",
+                                     .strategy = "{global_batch: 64}",
+                                     .sizes_matter = false},
+                                    shipped_options()));
 }
 
 std::string nodes(int adapters) {
@@ -50,18 +43,15 @@ Seconds simulated(const study::LoadedStudy& study, const ClusterView& cluster, A
                                                               .bytes = bytes},
                                .stream = kFirst}});
   program.mesh = {{"near", near}, {"far", far}};
-  const auto prediction = simulate(cluster, program, study.communication, {});
-  EXPECT_TRUE(prediction) << (prediction ? "" : prediction.error().message);
-  return prediction ? prediction->step : Seconds{};
+  return value_of(simulate(cluster, program, study.communication, {})).step;
 }
 
 // By hand: of 2 GB each, 1 GB takes four messages over one adapter twice as long as two; one alone
 // is a little slower than the adapter.
 TEST(Sharing, OfOneAdapterIsByHand) {
   const auto study = study_of(nodes(1));
-  const auto cluster = study::cluster_of(study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const SimulatedCost cost(*cluster, study.communication);
+  const auto cluster = value_of(study::cluster_of(study));
+  const SimulatedCost cost(cluster, study.communication);
   const auto groups = along(1, 4, 2);
   const auto of = [&](Bytes bytes, const std::vector<std::vector<DeviceId>>& crowd) {
     Seconds alone;
@@ -78,9 +68,8 @@ TEST(Sharing, OfOneAdapterIsByHand) {
 // One group alone, and groups whose links are their own, share nothing.
 TEST(Sharing, IsNothingWhereNoLinkIsShared) {
   const auto study = study_of(nodes(4));
-  const auto cluster = study::cluster_of(study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const SimulatedCost cost(*cluster, study.communication);
+  const auto cluster = value_of(study::cluster_of(study));
+  const SimulatedCost cost(cluster, study.communication);
   for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kSend}) {
     EXPECT_EQ(*cost.sharing_time(kind, 1_GB, cost.crowd_kind({along(1, 4, 2)[0]})), 0_s);
     const auto inside = cost.crowd_kind({{DeviceId{0}, DeviceId{1}}, {DeviceId{2}, DeviceId{3}}});
@@ -100,9 +89,8 @@ class SharingOf : public testing::TestWithParam<Case> {};
 TEST_P(SharingOf, IsThatOfTheEngine) {
   const Case& of = GetParam();
   const auto study = study_of(of.cluster);
-  const auto cluster = study::cluster_of(study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const SimulatedCost cost(*cluster, study.communication);
+  const auto cluster = value_of(study::cluster_of(study));
+  const SimulatedCost cost(cluster, study.communication);
   const auto groups = along(of.axis, of.near, of.far);
   const std::int32_t crowd = cost.crowd_kind(groups);
   for (const auto kind :
@@ -111,11 +99,10 @@ TEST_P(SharingOf, IsThatOfTheEngine) {
       Seconds alone;
       for (const auto& group : groups)
         alone = std::max(alone, *cost.communication_time(kind, bytes, group));
-      const auto shared = cost.sharing_time(kind, bytes, crowd);
-      ASSERT_TRUE(shared) << shared.error().message;
-      const Seconds step = simulated(study, *cluster, of.axis, of.near, of.far, kind, bytes);
+      const auto shared = value_of(cost.sharing_time(kind, bytes, crowd));
+      const Seconds step = simulated(study, cluster, of.axis, of.near, of.far, kind, bytes);
       // Groups that need longer to start begin to send later: short operations share less.
-      EXPECT_NEAR((alone + *shared) / step, 1, bytes < 256_MiB ? 0.06 : 0.01)
+      EXPECT_NEAR((alone + shared) / step, 1, bytes < 256_MiB ? 0.06 : 0.01)
           << program::name_of(kind) << format(bytes);
     }
   }
@@ -133,5 +120,4 @@ INSTANTIATE_TEST_SUITE_P(Clusters, SharingOf,
                                          Case{"twelves", "mixed-a100-h100", 12, 16, 0}),
                          [](const auto& of) { return std::string(of.param.name); });
 
-}  // namespace sharing_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::sharing_test

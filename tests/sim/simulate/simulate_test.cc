@@ -2,17 +2,14 @@
 // 10 us per MB, after 1 us; kernels of 10^6 elements take 4 us.
 #include "sim/simulate/simulate.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 namespace foreshard::sim {
 namespace {
 
 using program::Allocate;
-using program::Free;
 using program::MemoryKind;
-using program::Purpose;
 
 TEST(Simulate, OneTransferIsLatencyAndBytesOverBandwidth) {
   const auto program = each_rank({{send(1, 1_MB, kFirst)}, {receive(0, 1_MB, kFirst)}});
@@ -80,8 +77,8 @@ TEST(Simulate, StreamsOverlapAndComputeCountsFirst) {
 TEST(Simulate, ExposedCommunicationCountsByPurpose) {
   auto tensor = send(1, 1_MB, kFirst);
   auto data = send(1, 1_MB, kSecond);
-  std::get<program::Communication>(tensor.body).purpose = Purpose::kTensor;
-  std::get<program::Communication>(data.body).purpose = Purpose::kData;
+  std::get<program::Communication>(tensor.body).purpose = program::Purpose::kTensor;
+  std::get<program::Communication>(data.body).purpose = program::Purpose::kData;
   std::get<program::Communication>(data.body).tag = "second";
   auto into = receive(0, 1_MB, kSecond);
   std::get<program::Communication>(into.body).tag = "second";
@@ -215,8 +212,8 @@ TEST(Simulate, MemoryIsLiveFromAllocateToFree) {
                      kernel("a", kMillion),
                      kernel("b", kMillion),
                      {.name = "work", .body = Allocate{"work", MemoryKind::kBuffers, 200_MB}},
-                     {.name = "work done", .body = Free{"work"}},
-                     {.name = "forget", .body = Free{"kept"}},
+                     {.name = "work done", .body = program::Free{"work"}},
+                     {.name = "forget", .body = program::Free{"kept"}},
                      kernel("c", kMillion)});
   program.roles[0].memory = {{MemoryKind::kParameters, 100_MB}};
   auto prediction = run(star(1), program);
@@ -231,11 +228,10 @@ TEST(Simulate, MemoryIsLiveFromAllocateToFree) {
 
   // 600 MB of tensors and a reserve of 400 MB are just all that the device has.
   for (const Bytes reserve : {400_MB, 401_MB}) {
-    const auto held = simulate(star(1), program, rings(), {.reserve = reserve});
-    ASSERT_TRUE(held) << held.error().message;
-    EXPECT_EQ(held->fits, reserve == 400_MB);
-    EXPECT_EQ(held->memory_reserve, reserve);
-    EXPECT_EQ(held->classes[0].memory.peak, 600_MB);
+    const auto held = value_of(simulate(star(1), program, rings(), {.reserve = reserve}));
+    EXPECT_EQ(held.fits, reserve == 400_MB);
+    EXPECT_EQ(held.memory_reserve, reserve);
+    EXPECT_EQ(held.classes[0].memory.peak, 600_MB);
   }
 
   program.roles[0].memory = {{MemoryKind::kParameters, 600_MB}};
@@ -255,10 +251,9 @@ TEST(Simulate, ThroughputIsOfTheModel) {
 
 TEST(Simulate, NeedsADevicePerRank) {
   const auto program = every_rank(4, {kernel("a", 1)});
-  const auto prediction = simulate(star(3), program, rings(), {});
-  ASSERT_FALSE(prediction);
-  EXPECT_EQ(prediction.error().code, Error::Code::kInvalidInput);
-  EXPECT_EQ(prediction.error().message, "the program has 4 ranks, cluster 'star' only 3 devices");
+  EXPECT_THAT(
+      error_of(simulate(star(3), program, rings(), {})),
+      Fails(Error::Code::kInvalidInput, "the program has 4 ranks, cluster 'star' only 3 devices"));
 
   auto placed = every_rank(2, {kernel("a", 1)});
   placed.device_of_rank = {0, 7};

@@ -1,7 +1,6 @@
 #include "tests/sim/simulate/small.h"
 
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "topology/cluster_builder.h"
@@ -10,7 +9,6 @@ namespace foreshard::sim {
 namespace {
 
 using program::CollectiveKind;
-using program::Communication;
 using program::Program;
 using program::StreamId;
 using program::Task;
@@ -33,11 +31,11 @@ DeviceType plain_device() {
 Task transfer(CollectiveKind kind, std::int32_t peer, Bytes bytes, StreamId stream,
               std::vector<std::int32_t> after) {
   return {.name = kind == CollectiveKind::kSend ? "send" : "receive",
-          .body = Communication{.kind = kind,
-                                .group = program::AxisPeer{.axis = 0, .coordinate = peer},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kPipeline,
-                                .tag = "transfer"},
+          .body = program::Communication{.kind = kind,
+                                         .group = program::AxisPeer{.axis = 0, .coordinate = peer},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kPipeline,
+                                         .tag = "transfer"},
           .stream = stream,
           .after = std::move(after)};
 }
@@ -87,10 +85,10 @@ Task receive(std::int32_t from, Bytes bytes, StreamId stream, std::vector<std::i
 }
 Task all_reduce(Bytes bytes, StreamId stream, std::vector<std::int32_t> after) {
   return {.name = "all_reduce",
-          .body = Communication{.kind = CollectiveKind::kAllReduce,
-                                .group = program::AxisGroup{.axes = {0}},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kData},
+          .body = program::Communication{.kind = CollectiveKind::kAllReduce,
+                                         .group = program::AxisGroup{.axes = {0}},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kData},
           .stream = stream,
           .after = std::move(after)};
 }
@@ -122,9 +120,7 @@ Prediction run(const ClusterView& cluster, const Program& program, const Simulat
   const auto violation = program::verify(program);
   EXPECT_TRUE(violation.ok()) << violation.error().message;
   if (!violation.ok()) return {};
-  auto prediction = simulate(cluster, program, parameters, options);
-  EXPECT_TRUE(prediction) << prediction.error().message;
-  return prediction ? *std::move(prediction) : Prediction{};
+  return value_of(simulate(cluster, program, parameters, options));
 }
 
 void expect_time(Seconds actual, Seconds expected) {

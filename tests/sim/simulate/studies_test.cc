@@ -1,7 +1,7 @@
 // fluid and SimGrid on the shipped studies, message by message.
 #include <cstdio>
-#include <filesystem>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
@@ -28,14 +28,13 @@ TEST_P(ShippedStudy, RunsAlikeOnBothEngines) {
   const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/" + GetParam() + ".yaml";
   yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                         .overrides = {{"cluster.routing", "ecmp-hash"}}};
-  auto study = load_study({.study = file}, options);
-  ASSERT_TRUE(study) << study.error().message;
-  if (study->cluster.device_count() > kLargest)
-    GTEST_SKIP() << study->cluster.device_count() << " devices are too many to run unfolded";
-  if (study->disturbances)
+  auto study = value_of(load_study({.study = file}, options));
+  if (study.cluster.device_count() > kLargest)
+    GTEST_SKIP() << study.cluster.device_count() << " devices are too many to run unfolded";
+  if (study.disturbances)
     GTEST_SKIP() << "SimGrid knows neither reroutes nor links that recover (workload.h)";
 
-  LoadedStudy reduced = *std::move(study);
+  LoadedStudy reduced = std::move(study);
   Strategy& strategy = reduced.strategy;
   if (strategy.devices() * strategy.micro_batches() > kMostPasses) {
     strategy.global_batch =
@@ -43,14 +42,12 @@ TEST_P(ShippedStudy, RunsAlikeOnBothEngines) {
   }
 
   sim::SimulateOptions stepwise{.granularity = sim::Granularity::kStepwise, .timeline = true};
-  const auto ours = run_study(reduced, stepwise);
-  ASSERT_TRUE(ours) << ours.error().message;
+  const auto ours = value_of(run_study(reduced, stepwise));
   stepwise.engine = sim::EngineKind::kSimgrid;
-  const auto theirs = run_study(reduced, stepwise);
-  ASSERT_TRUE(theirs) << theirs.error().message;
+  const auto theirs = value_of(run_study(reduced, stepwise));
 
-  const auto& a = ours->prediction.timeline;
-  const auto& b = theirs->prediction.timeline;
+  const auto& a = ours.prediction.timeline;
+  const auto& b = theirs.prediction.timeline;
   ASSERT_FALSE(a.empty());
   ASSERT_EQ(a.size(), b.size());
   double worst = 0;
@@ -61,7 +58,7 @@ TEST_P(ShippedStudy, RunsAlikeOnBothEngines) {
   }
   EXPECT_LT(worst, 1e-6);
   std::printf("%zu tasks, %lld events, worst difference %.1e\n", a.size(),
-              static_cast<long long>(ours->prediction.events), worst);
+              static_cast<long long>(ours.prediction.events), worst);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, ShippedStudy, testing::ValuesIn(shipped_studies()),

@@ -1,19 +1,15 @@
 // A layer of DeepSeek-V3, forward and backward, against DeepSeek's own trace of its kernels.
 #include <cstdio>
-#include <cstdlib>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
 #include <variant>
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace deepseek_trace_test {
+namespace foreshard::study::deepseek_trace_test {
 
 using Sums = std::map<std::string, Seconds>;  // by kind of kernel
 
@@ -33,11 +29,10 @@ Sums measured() {
   const auto text =
       read_file(FORESHARD_SOURCE_DIR "/../shared/data/facts/deepseek_v3_trace_kernels.csv", 1_MiB);
   if (!text) return {};
-  const auto table = read_csv(*text, "trace");
-  EXPECT_TRUE(table) << table.error().message;
+  const auto table = value_of(read_csv(*text, "trace"));
   Sums sums;
-  for (const CsvTable::Row& row : table->rows) {
-    const auto& cell = [&](const char* name) { return row.fields.at(table->column(name).value()); };
+  for (const CsvTable::Row& row : table.rows) {
+    const auto& cell = [&](const char* name) { return row.fields.at(table.column(name).value()); };
     if (cell("stream") == "communication") continue;
     sums[kind_in_trace(cell("kernel"))] +=
         std::strtod(cell("us_per_layer_fwd_plus_bwd").c_str(), nullptr) * 1_us;
@@ -68,19 +63,16 @@ std::string kind_of(const Kernel& kernel) {
 // trace: of these the test says that the fit still holds. All else is not fitted to it. The trace
 // is of one device, whose clocks are those of the mean one, not of the slowest of 2,048.
 Sums predicted() {
-  const auto study =
+  const auto study = value_of(
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
-                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  const auto program = program_of(*study, *cluster);
-  EXPECT_TRUE(program) << program.error().message;
-  const auto mean = build_cluster(study->cluster);
-  EXPECT_TRUE(mean) << mean.error().message;
-  const DeviceType& device = mean->type_of(DeviceId(0));
+                 shipped_options()));
+  const auto cluster = cluster_of(study);
+  const auto program = value_of(program_of(study, *cluster));
+  const auto mean = value_of(build_cluster(study.cluster));
+  const DeviceType& device = mean.type_of(DeviceId(0));
   constexpr double kLeft = 112.0 / 132;
   Sums sums;
-  for (const program::Block& block : program->blocks) {
+  for (const program::Block& block : program.blocks) {
     if (block.name != "expert_layer.forward" && block.name != "expert_layer.backward") continue;
     for (const program::Task& task : block.tasks) {
       const auto* kernel = std::get_if<Kernel>(&task.body);
@@ -114,5 +106,4 @@ TEST(DeepSeekV3, ComputesALayerAsInItsTrace) {
   EXPECT_NEAR(all_own / all_traced, 1, 0.05);
 }
 
-}  // namespace deepseek_trace_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::deepseek_trace_test

@@ -1,17 +1,13 @@
 // What the middle of the house makes, by content: Programs of all shipped studies, of random
 // strategies and of random graphs, byte by byte, and the closed form of the search. A change that
 // is meant to move none of them moves none of them.
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <random>
-#include <string_view>
 
 #include "base/digest/sha256.h"
 #include "tests/golden/golden.h"
 #include "tests/strategies/graph/random_graph.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/search/estimate.h"
 #include "sim/search/search.h"
@@ -24,8 +20,7 @@
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::study {
-namespace digests_test {
+namespace foreshard::study::digests_test {
 
 std::string digest(const program::Program& program) {
   return sha256(program::to_json(program));
@@ -43,13 +38,10 @@ TEST(Programs, OfShippedStudiesAreAsTheyWere) {
   std::ranges::sort(files);
   std::string lines;
   for (const auto& file : files) {
-    const auto study = load_study({.study = file}, catalogue());
-    ASSERT_TRUE(study) << study.error().message;
-    const auto cluster = cluster_of(*study);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    const auto program = program_of(*study, *cluster);
-    ASSERT_TRUE(program) << program.error().message;
-    lines += fmt::format("{} {}\n", file.stem().string(), digest(*program));
+    const auto study = value_of(load_study({.study = file}, catalogue()));
+    const auto cluster = value_of(cluster_of(study));
+    const auto program = value_of(program_of(study, cluster));
+    lines += fmt::format("{} {}\n", file.stem().string(), digest(program));
   }
   expect_golden("digests/studies.txt", lines);
 }
@@ -59,9 +51,9 @@ TEST(Programs, OfRandomStrategiesAreAsTheyWere) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
     const Training training = random_training(random, 48);
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 1_us});
-    ASSERT_TRUE(program) << program.error().message;
-    lines += fmt::format("{} {}\n", seed, digest(*program));
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 1_us}));
+    lines += fmt::format("{} {}\n", seed, digest(program));
   }
   expect_golden("digests/strategies.txt", lines);
 }
@@ -140,29 +132,25 @@ TEST(Programs, OfRandomGraphsAreAsTheyWere) {
 }
 
 TEST(Estimates, OfStrategiesOfTheSpaceAreAsTheyWere) {
-  const auto study =
+  const auto study = value_of(
       load_study({.cluster = "two-dgx-a100", .model = "gpt-1.7b", .strategy = "{global_batch: 64}"},
-                 catalogue());
-  ASSERT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  auto candidates = search::enumerate({.level = 3}, study->strategy, study->model,
-                                      static_cast<std::int64_t>(cluster->devices().size()))
+                 catalogue()));
+  const auto cluster = value_of(cluster_of(study));
+  auto candidates = search::enumerate({.level = 3}, study.strategy, study.model,
+                                      static_cast<std::int64_t>(cluster.devices().size()))
                         .candidates;
   std::ranges::shuffle(candidates, std::mt19937(1));  // NOLINT: repeatable on purpose
-  candidates.resize(std::min<std::size_t>(candidates.size(), 200), study->strategy);
-  const sim::SimulatedCost cost(*cluster, study->communication);
-  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost);
+  candidates.resize(std::min<std::size_t>(candidates.size(), 200), study.strategy);
+  const sim::SimulatedCost cost(cluster, study.communication);
+  search::Estimator estimator(study.model, cluster, study.pool.devices, cost);
   std::string lines;
   for (const Strategy& strategy : candidates) {
-    const auto estimate = estimator.estimate(strategy);
-    ASSERT_TRUE(estimate) << estimate.error().message;
+    const auto estimate = value_of(estimator.estimate(strategy));
     lines +=
         fmt::format("{}: step {:.9g} s, bound {:.9g} s, peak {:.9g} bytes\n", describe(strategy),
-                    estimate->step.in_base(), estimate->bound.in_base(), estimate->peak.in_base());
+                    estimate.step.in_base(), estimate.bound.in_base(), estimate.peak.in_base());
   }
   expect_golden("digests/estimates.txt", lines);
 }
 
-}  // namespace digests_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::digests_test

@@ -1,18 +1,12 @@
 // Disturbances as a study says them: what they do.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 #include "sim/study/study.h"
 
-namespace foreshard::study {
-namespace disturbed_test {
-
-using testing::IsEmpty;
+namespace foreshard::study::disturbed_test {
 
 // Four nodes of eight in two leaves under two spines.
 constexpr const char* kParts =
@@ -36,12 +30,7 @@ Result<LoadedStudy> load(const std::string& disturbances, std::vector<yaml::Over
 
 sim::Prediction run(const std::string& disturbances, const sim::SimulateOptions& options = {},
                     std::vector<yaml::Override> set = {}) {
-  const auto study = load(disturbances, std::move(set));
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return {};
-  auto run = run_study(*study, options);
-  EXPECT_TRUE(run) << run.error().message;
-  return run ? run->prediction : sim::Prediction{};
+  return value_of(run_study(value_of(load(disturbances, std::move(set))), options)).prediction;
 }
 
 TEST(DisturbedStudy, NothingIsNothingBitForBit) {
@@ -121,5 +110,4 @@ TEST(DisturbedStudy, ManySeedsGiveADistribution) {
       1u);
 }
 
-}  // namespace disturbed_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::disturbed_test

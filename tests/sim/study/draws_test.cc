@@ -2,19 +2,12 @@
 // be.
 #include "sim/study/draws.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "tests/sim/search/graph/graph_studies.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace draws_test {
-
-using testing::HasSubstr;
+namespace foreshard::study::draws_test {
 
 // With that probability a wide product, else a narrow one.
 std::string body(const std::string& name, int width) {
@@ -54,13 +47,12 @@ TEST(DrawnSteps, OfOneMicroBatchAreOneOrTheOther) {
   const Seconds wide = step_of(1);
   const Seconds narrow = step_of(0);
   ASSERT_GT(wide, 2 * narrow);
-  const auto drawn = drawn_steps(study_of(0.25, 1), {}, 200);
-  ASSERT_TRUE(drawn) << drawn.error().message;
-  EXPECT_EQ(drawn->draws, 200);
-  EXPECT_DOUBLE_EQ(drawn->low / 1_s, narrow / 1_s);
-  EXPECT_DOUBLE_EQ(drawn->median / 1_s, narrow / 1_s);
-  EXPECT_DOUBLE_EQ(drawn->high / 1_s, wide / 1_s);
-  const double share = (drawn->mean - narrow) / (wide - narrow);
+  const auto drawn = value_of(drawn_steps(study_of(0.25, 1), {}, 200));
+  EXPECT_EQ(drawn.draws, 200);
+  EXPECT_DOUBLE_EQ(drawn.low / 1_s, narrow / 1_s);
+  EXPECT_DOUBLE_EQ(drawn.median / 1_s, narrow / 1_s);
+  EXPECT_DOUBLE_EQ(drawn.high / 1_s, wide / 1_s);
+  const double share = (drawn.mean - narrow) / (wide - narrow);
   EXPECT_NEAR(share, 0.25, 0.125);
   EXPECT_NEAR(200 * share, std::round(200 * share), 1e-6);  // so many of them
 }
@@ -71,19 +63,16 @@ TEST(DrawnSteps, OfManyMicroBatchesSpreadAroundTheExpectation) {
   const auto all = [&](double p) { return run_study(study_of(p, count), {})->prediction.step; };
   const Seconds wide = all(1);
   const Seconds narrow = all(0);
-  const auto drawn = drawn_steps(study_of(0.25, count), {}, 40);
-  ASSERT_TRUE(drawn);
+  const auto drawn = value_of(drawn_steps(study_of(0.25, count), {}, 40));
   const double deviation = std::sqrt(0.25 * 0.75 / count);
-  EXPECT_NEAR((drawn->mean - narrow) / (wide - narrow), 0.25, 4 * deviation / std::sqrt(40.0));
+  EXPECT_NEAR((drawn.mean - narrow) / (wide - narrow), 0.25, 4 * deviation / std::sqrt(40.0));
   // 10th to 90th percentile of a normal distribution: 2.56 deviations, give or take half.
-  EXPECT_NEAR((drawn->high - drawn->low) / (wide - narrow), 2.56 * deviation, 1.28 * deviation);
+  EXPECT_NEAR((drawn.high - drawn.low) / (wide - narrow), 2.56 * deviation, 1.28 * deviation);
 }
 
 TEST(DrawnSteps, RefusesWhatHasNoBranches) {
-  const auto refused = drawn_steps(search::graph_study("mlp", "{global_batch: 4096}"), {}, 3);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("only graphs with conditions have branches"));
+  EXPECT_THAT(message_of(drawn_steps(search::graph_study("mlp", "{global_batch: 4096}"), {}, 3)),
+              HasSubstr("only graphs with conditions have branches"));
 }
 
-}  // namespace draws_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::draws_test

@@ -1,17 +1,15 @@
 // What of a step nobody measured: by hand, and in words.
 #include "sim/study/evidence.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/test.h"
 
 #include "sim/study/interval.h"
 
 namespace foreshard::study {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
 using yaml::Evidence;
 
 sim::Prediction step_that_rests_on(std::vector<sim::CriticalUse> uses) {

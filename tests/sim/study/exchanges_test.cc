@@ -1,14 +1,12 @@
 // Exchanges of tokens: hidden behind other micro-batches, and once for each node.
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace exchanges_test {
+namespace foreshard::study::exchanges_test {
 
 struct Step {
   Seconds time;
@@ -27,13 +25,9 @@ Step step(const std::string& strategy) {
       "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"
       "strategy: {framework: megatron-lm, zero_stage: 1, expert_parallel: 32, " +
           strategy + "}\n");
-  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return {};
-  const auto run = run_study(*study, {});
-  EXPECT_TRUE(run) << run.error().message;
-  if (!run) return {};
-  const sim::Prediction& prediction = run->prediction;
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
+  const auto run = value_of(run_study(study, {}));
+  const sim::Prediction& prediction = run.prediction;
   const Step found{prediction.step, prediction.breakdown.expert};
   std::printf("%s: %s, exposed %s\n", strategy.c_str(), format(found.time).c_str(),
               format(found.exposed).c_str());
@@ -61,13 +55,11 @@ TEST(Exchanges, OfDeepEpAreShorterOverSeveralNodes) {
 // (section 4.2). Not modelled are smaller batches at the beginning, uneven loads of experts, and
 // whatever stopped the run.
 TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
-  const auto study =
+  const auto study = value_of(
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
-                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto run = run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
-  const sim::Prediction& prediction = run->prediction;
+                 shipped_options()));
+  const auto run = value_of(run_study(study, {}));
+  const sim::Prediction& prediction = run.prediction;
   EXPECT_TRUE(prediction.fits);
   constexpr double kTokens = 14.8e12;
   const double hours = kTokens / prediction.tokens * (prediction.step / 1_s) / 3600 * 2048;
@@ -75,5 +67,4 @@ TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
   EXPECT_NEAR(hours, 2.664e6, 0.15 * 2.664e6);
 }
 
-}  // namespace exchanges_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::exchanges_test

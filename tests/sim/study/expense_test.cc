@@ -1,30 +1,19 @@
 // Energy and rent by hand, and the length of a training.
 #include "sim/study/expense.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace expense_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::study::expense_test {
 
 const yaml::Options kCatalogue{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}};
 
 StudyRun run(const std::filesystem::path& file, std::vector<yaml::Override> overrides = {}) {
   yaml::Options options = kCatalogue;
   options.overrides = std::move(overrides);
-  const auto study = load_study({.study = file}, std::move(options));
-  EXPECT_TRUE(study) << study.error().message;
-  auto result = run_study(*study, {});
-  EXPECT_TRUE(result) << result.error().message;
-  return *std::move(result);
+  return value_of(run_study(value_of(load_study({.study = file}, std::move(options))), {}));
 }
 
 constexpr double kJoulesPerKwh = 3.6e6;
@@ -112,8 +101,7 @@ TEST(Expense, SaysWhatIsWrongWithAPrice) {
   const auto fault = [&](std::vector<yaml::Override> overrides) {
     yaml::Options options = kCatalogue;
     options.overrides = std::move(overrides);
-    const auto study = load_study({.study = file}, std::move(options));
-    return study ? "accepted" : study.error().message;
+    return message_of(load_study({.study = file}, std::move(options)));
   };
   EXPECT_THAT(fault({{"cluster.price", "30000 USD"}}), HasSubstr("but not lifetime"));
   EXPECT_THAT(fault({{"cluster.lifetime", "4 y"}}), HasSubstr("is missing"));
@@ -160,11 +148,9 @@ node:
   nvlink: {bandwidth: {value: 300 GB/s, source: test, evidence: user}}
 )" + of_cluster);
   yaml::Loader loader(kCatalogue);
-  auto config = loader.read_file<ClusterConfig>(file);
-  EXPECT_TRUE(config) << config.error().message;
-  auto cluster = build_cluster(*config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return {*std::move(config), *std::move(cluster)};
+  auto config = value_of(loader.read_file<ClusterConfig>(file));
+  auto cluster = value_of(build_cluster(config));
+  return {std::move(config), std::move(cluster)};
 }
 
 sim::Prediction ten_seconds() {
@@ -215,7 +201,7 @@ TEST(Expense, CountsWhatIsAroundTheDevices) {
   EXPECT_NEAR(expense.parts.other.in_base(), 300, 1e-9);
   EXPECT_NEAR(expense.parts.cooling.in_base(), 1130, 1e-9);
   EXPECT_NEAR(expense.energy->in_base(), 3390, 1e-9);
-  EXPECT_THAT(expense.without_host_power, testing::IsEmpty());
+  EXPECT_THAT(expense.without_host_power, IsEmpty());
 }
 
 // Two DGX on one switch of 700 W.
@@ -252,22 +238,19 @@ TEST(TrainingLength, MustFitTheStudy) {
   const TemporaryFolder folder;
   const auto fault = [&](const std::string& lines) {
     const auto file = folder.write("one.yaml", kOne + lines);
-    const auto study = load_study({.study = file}, kCatalogue);
-    return study ? "accepted" : study.error().message;
+    return message_of(load_study({.study = file}, kCatalogue));
   };
   EXPECT_EQ(fault("train: 2T tokens\n"), "accepted");
   EXPECT_EQ(fault("train: 1M sequences\n"), "accepted");
-  EXPECT_THAT(
-      fault("train: 90k images\n"),
-      testing::AllOf(HasSubstr("one.yaml:4:8: error: a sample here is a sequence, so no images"),
-                     HasSubstr("count samples or sequences")));
+  EXPECT_THAT(fault("train: 90k images\n"),
+              AllOf(HasSubstr("one.yaml:4:8: error: a sample here is a sequence, so no images"),
+                    HasSubstr("count samples or sequences")));
   EXPECT_THAT(fault("train: 2T\n"), HasSubstr("one.yaml:4:8: error: '2T' is no length"));
   const auto file = folder.write("one.yaml", std::string(kOne) + "train: 1M samples\n");
-  const auto forward = load_study({.study = file}, {.catalogue = kCatalogue.catalogue,
-                                                    .overrides = {{"strategy.mode", "forward"}}});
-  ASSERT_FALSE(forward);
-  EXPECT_THAT(forward.error().message, HasSubstr("mode: forward trains nothing"));
+  EXPECT_THAT(
+      message_of(load_study({.study = file}, {.catalogue = kCatalogue.catalogue,
+                                              .overrides = {{"strategy.mode", "forward"}}})),
+      HasSubstr("mode: forward trains nothing"));
 }
 
-}  // namespace expense_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::expense_test

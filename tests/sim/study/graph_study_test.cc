@@ -1,25 +1,17 @@
 // Studies of general graphs end to end: ONNX files under data and tensor parallelism.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
 
 #include "base/file.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/strategies/onnx/models.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace graph_study_test {
+namespace foreshard::study::graph_study_test {
 
 using program::CollectiveKind;
 using program::Purpose;
-using testing::HasSubstr;
 
 struct Traffic {
   std::int64_t operations = 0;
@@ -55,16 +47,12 @@ class GraphStudy : public testing::Test {
                              "strategy: {framework: megatron-lm, " + strategy + "}\n";
     const auto study = folder_.path() / "study.yaml";
     EXPECT_TRUE(write_file(study, text).ok());
-    return load_study({.study = study}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    return load_study({.study = study}, shipped_options());
   }
 
   StudyRun run(const std::string& bytes, const std::string& strategy, std::int64_t devices,
                const std::string& dims = "") {
-    const auto study = load(bytes, strategy, devices, dims);
-    EXPECT_TRUE(study) << study.error().message;
-    auto result = run_study(*study, {});
-    EXPECT_TRUE(result) << result.error().message;
-    return *std::move(result);
+    return value_of(run_study(value_of(load(bytes, strategy, devices, dims)), {}));
   }
 
   TemporaryFolder folder_;
@@ -196,12 +184,9 @@ TEST_F(GraphStudy, DecoderIsLikeTheModel) {
                                      "data_parallel: 8, micro_batch: 1, global_batch: 64, " +
                                      strategy + "}\n")
                     .ok());
-    const auto study =
-        load_study({.study = path}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-    EXPECT_TRUE(study) << study.error().message;
-    auto result = run_study(*study, {});
-    EXPECT_TRUE(result) << result.error().message;
-    return result->prediction;
+    const auto study = value_of(load_study({.study = path}, shipped_options()));
+    auto result = value_of(run_study(study, {}));
+    return result.prediction;
   };
   for (const std::string how : {"zero_stage: 0", "zero_stage: 1, recompute: full",
                                 "zero_stage: 3, recompute: full", "zero_stage: 3"}) {
@@ -241,14 +226,12 @@ outputs: [sum]
                          "megatron-lm, mode: forward, tensor_parallel: 4, data_parallel: 4, "
                          "micro_batch: 1024, global_batch: 4096}\n")
                   .ok());
-  const auto study = load_study({.study = path}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto result = run_study(*study, {});
-  ASSERT_TRUE(result) << result.error().message;
+  const auto study = value_of(load_study({.study = path}, shipped_options()));
+  const auto result = value_of(run_study(study, {}));
   std::vector<std::string> names;
-  for (const program::Task& task : result->program.blocks[0].tasks)
+  for (const program::Task& task : result.program.blocks[0].tasks)
     if (std::holds_alternative<program::Communication>(task.body)) names.push_back(task.name);
-  EXPECT_THAT(names, testing::ElementsAre("reduce_scatter.y", "all_gather.y"));
+  EXPECT_THAT(names, ElementsAre("reduce_scatter.y", "all_gather.y"));
 }
 
 TEST_F(GraphStudy, SaysThatItHasNoLoss) {
@@ -288,12 +271,11 @@ TEST_F(GraphStudy, CountsWhatASampleIs) {
 TEST_F(GraphStudy, NamesPlacesOfFaults) {
   const auto fault = [&](const std::string& bytes, const std::string& strategy,
                          const std::string& dims = "") {
-    const auto study = load(bytes, strategy, 2, dims);
-    return study ? "loaded" : study.error().message;
+    return message_of(load(bytes, strategy, 2, dims), "loaded");
   };
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   EXPECT_THAT(fault(onnx_models::bert({.layers = 1}), dp),
-              testing::AllOf(HasSubstr("study.yaml:6:"), HasSubstr("'sequence'")));
+              AllOf(HasSubstr("study.yaml:6:"), HasSubstr("'sequence'")));
   EXPECT_THAT(fault("no model", dp), HasSubstr("it is not an ONNX file"));
   EXPECT_THAT(fault(onnx_models::resnet50(), dp + ", recompute: selective"),
               HasSubstr("what core attention is"));
@@ -307,13 +289,12 @@ TEST_F(GraphStudy, NamesPlacesOfFaults) {
 TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   const auto fault = [&](const std::string& keys) {
-    const auto study = load(onnx_models::resnet50(), dp, 2, keys);
-    return study ? "loaded" : study.error().message;
+    return message_of(load(onnx_models::resnet50(), dp, 2, keys), "loaded");
   };
   EXPECT_THAT(fault(", probabilities: {brunch: 0.3}"),
               HasSubstr("the graph has no condition 'brunch'"));
-  EXPECT_THAT(fault(", axes: {data: 3}"), testing::AllOf(HasSubstr("the size of axis 'data'"),
-                                                         HasSubstr("strategy.data_parallel")));
+  EXPECT_THAT(fault(", axes: {data: 3}"),
+              AllOf(HasSubstr("the size of axis 'data'"), HasSubstr("strategy.data_parallel")));
   const auto yaml_fault = [&](const std::string& keys) {
     EXPECT_TRUE(write_file(folder_.path() / "study.yaml",
                            "cluster: two-dgx-h100\ngraph: {file: " FORESHARD_SOURCE_DIR
@@ -321,14 +302,12 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
                                keys + "}\nstrategy: {data_parallel: 8, micro_batch: 1, " +
                                "global_batch: 32}\n")
                     .ok());
-    const auto study = load_study({.study = folder_.path() / "study.yaml"},
-                                  {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-    return study ? "loaded" : study.error().message;
+    const auto study = load_study({.study = folder_.path() / "study.yaml"}, shipped_options());
+    return message_of(study, "loaded");
   };
   EXPECT_THAT(yaml_fault(", dims: {batch: 3}"), HasSubstr("leaves no dimension open"));
   EXPECT_THAT(yaml_fault(", probabilities: {a: 0.3}"),
               HasSubstr("probabilities of its own conditions"));
 }
 
-}  // namespace graph_study_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::graph_study_test

@@ -1,9 +1,7 @@
 // What a job does not use changes nothing of its step; what it is told to train counts real tokens.
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
@@ -12,13 +10,9 @@ namespace {
 
 sim::Prediction prediction_of(const std::string& text) {
   const TemporaryFolder folder;
-  const auto study = load_study({.study = folder.write("study.yaml", text)},
-                                {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return {};
-  auto run = run_study(*study, {});
-  EXPECT_TRUE(run) << run.error().message;
-  return run ? run->prediction : sim::Prediction{};
+  const auto study =
+      value_of(load_study({.study = folder.write("study.yaml", text)}, shipped_options()));
+  return value_of(run_study(study, {})).prediction;
 }
 
 std::string cluster_of_groups(const std::string& groups) {

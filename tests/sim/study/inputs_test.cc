@@ -1,20 +1,10 @@
 // Whatever of a study changes what is predicted differs when two studies are put side by side.
 #include "sim/study/inputs.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
-namespace foreshard::study {
-namespace inputs_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::study::inputs_test {
 
 constexpr const char* kGraph = R"(name: two
 tensors:
@@ -32,18 +22,15 @@ LoadedStudy graph_study(const std::string& in_graph, const std::string& more = "
   std::string graph = kGraph;
   graph.replace(graph.find('%'), 1, columns);
   folder.write("graph.yaml", graph);
-  auto study =
-      load_study({.study = folder.write("study.yaml",
-                                        "cluster: {name: box, node: dgx-h100}\n"
-                                        "graph: {file: graph.yaml" +
-                                            in_graph +
-                                            "}\n"
-                                            "strategy: {data_parallel: 2, "
-                                            "global_batch: 16, micro_batch: 8}\n" +
-                                            more)},
-                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(load_study({.study = folder.write("study.yaml",
+                                                    "cluster: {name: box, node: dgx-h100}\n"
+                                                    "graph: {file: graph.yaml" +
+                                                        in_graph +
+                                                        "}\n"
+                                                        "strategy: {data_parallel: 2, "
+                                                        "global_batch: 16, micro_batch: 8}\n" +
+                                                        more)},
+                             shipped_options()));
 }
 
 std::vector<std::string> keys(const LoadedStudy& a, const LoadedStudy& b) {
@@ -60,8 +47,8 @@ TEST(Inputs, OfAGraphAreAllThatItsStudySays) {
   const LoadedStudy plain = graph_study("");
   EXPECT_THAT(keys(plain, graph_study(", axes: {expert: 2}")), ElementsAre("graph.axes.expert"));
   EXPECT_THAT(keys(plain, graph_study(", annotations: [{tensor: w, dims: [-, tensor]}]")),
-              testing::Contains("graph.annotations.0.dims"));
-  EXPECT_THAT(keys(plain, graph_study(", cuts: [z]")), testing::Contains("graph.cuts"));
+              Contains("graph.annotations.0.dims"));
+  EXPECT_THAT(keys(plain, graph_study(", cuts: [z]")), Contains("graph.cuts"));
   EXPECT_THAT(keys(plain, graph_study(", seed: 7")), ElementsAre("graph.seed"));
   EXPECT_THAT(keys(plain, graph_study(", tokens_per_sample: 3")),
               ElementsAre("graph.tokens_per_sample"));
@@ -76,11 +63,10 @@ TEST(Inputs, AreDevicesDisturbancesAndErrorsToo) {
   EXPECT_EQ(used[0].b, "[3, 1]");
   const auto slow = keys(
       plain, graph_study("", "disturbances: {stragglers: [{devices: node0/gpu0, speed: 0.5}]}\n"));
-  EXPECT_THAT(slow, testing::Contains(HasSubstr("disturbances.stragglers")));
+  EXPECT_THAT(slow, Contains(HasSubstr("disturbances.stragglers")));
   LoadedStudy surer = graph_study("");
   surer.errors.memory.high += 1;
   EXPECT_THAT(keys(plain, surer), ElementsAre("parameter_errors.memory.high"));
 }
 
-}  // namespace inputs_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::inputs_test

@@ -1,20 +1,15 @@
 // Intervals of predictions: by hand, as properties, and in words.
 #include "sim/study/interval.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace interval_test {
+namespace foreshard::study::interval_test {
 
-using testing::HasSubstr;
 using yaml::Evidence;
 
 ErrorRange range(double low, double high) {
@@ -134,19 +129,16 @@ std::vector<Evidence> evidence_of_communication(const std::string& node) {
                         "1000, sequence: 512}\n"
                         "strategy: {tensor_parallel: 8, data_parallel: 2, global_batch: 2, "
                         "framework: megatron-lm}\n");
-  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  if (!study) throw std::runtime_error(study.error().message);
-  const auto run = run_study(*study, {});
-  if (!run) throw std::runtime_error(run.error().message);
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
+  const auto run = value_of(run_study(study, {}));
   std::vector<Evidence> found;
-  for (const sim::CriticalUse& use : run->prediction.critical_uses)
+  for (const sim::CriticalUse& use : run.prediction.critical_uses)
     if (use.group == ParameterGroup::kCommunication) found.push_back(use.evidence);
   std::ranges::sort(found);
   return found;
 }
 
 TEST(Interval, TakesCommunicationAsSureAsItsDeviceAndItsLinks) {
-  using testing::ElementsAre;
   EXPECT_THAT(evidence_of_communication("dgx-h100"), ElementsAre(Evidence::kFitted));
   // An invented device with the efficiency of H100-SXM was never measured.
   EXPECT_THAT(
@@ -175,11 +167,10 @@ RC_GTEST_PROP(Interval, HoldsThePredictionAndWidensWithDoubt, ()) {
 
 // What the catalogue says: the less sure, the wider.
 TEST(ParameterErrors, OfTheCatalogueWidenWithDoubt) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto read = read_parameter_errors(loader);
-  ASSERT_TRUE(read) << read.error().message;
+  yaml::Loader loader(shipped_options());
+  const auto read = value_of(read_parameter_errors(loader));
   for (std::size_t g = 0; g < kParameterGroups; ++g) {
-    const ErrorsByEvidence& group = read->of(static_cast<ParameterGroup>(g));
+    const ErrorsByEvidence& group = read.of(static_cast<ParameterGroup>(g));
     double low = 1;
     double high = 1;
     for (const ErrorRange* one :
@@ -204,11 +195,9 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
                          "micro_batch: 8, framework: megatron-lm}\n");
     yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
     options.overrides = changes;
-    const auto study = load_study({.study = file}, options);
-    EXPECT_TRUE(study) << study.error().message;
-    const auto run = run_study(*study, {});
-    EXPECT_TRUE(run) << run.error().message;
-    const sim::Prediction& prediction = run->prediction;
+    const auto study = value_of(load_study({.study = file}, options));
+    const auto run = value_of(run_study(study, {}));
+    const sim::Prediction& prediction = run.prediction;
     return std::pair(prediction.high / prediction.low, prediction.warnings.size());
   };
   const auto measured = width("dgx-h100", {});
@@ -222,5 +211,4 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
   EXPECT_GE(invented.second, 1u);
 }
 
-}  // namespace interval_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::interval_test

@@ -1,18 +1,12 @@
 // What is taken for settings that a study leaves open, against every choice run by itself.
 #include "sim/study/open_settings.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
 namespace foreshard::study {
 namespace {
-
-using testing::HasSubstr;
 
 // 16 sequences on four replicas: micro-batches of 1, 2 and 4, of which the last needs recomputation
 // to fit.
@@ -35,36 +29,30 @@ Result<sim::Prediction> run(const LoadedStudy& study) {
 }
 
 TEST(OpenSettings, AreTheFastestChoiceThatFits) {
-  const auto open = loaded("open: [micro_batch, recompute]\n");
-  ASSERT_TRUE(open) << open.error().message;
-  const auto taken = run(*open);
-  ASSERT_TRUE(taken) << taken.error().message;
+  const auto open = value_of(loaded("open: [micro_batch, recompute]\n"));
+  const auto taken = value_of(run(open));
   std::vector<Seconds> steps;
   for (const char* micro_batch : {"1", "2", "4"}) {
     for (const char* recompute : {"none", "selective", "full"}) {
-      const auto stated =
-          loaded("", {{"strategy.micro_batch", micro_batch}, {"strategy.recompute", recompute}});
-      ASSERT_TRUE(stated) << stated.error().message;
-      const auto prediction = run(*stated);
-      ASSERT_TRUE(prediction) << prediction.error().message;
-      if (prediction->fits) steps.push_back(prediction->step);
+      const auto stated = value_of(
+          loaded("", {{"strategy.micro_batch", micro_batch}, {"strategy.recompute", recompute}}));
+      const auto prediction = value_of(run(stated));
+      if (prediction.fits) steps.push_back(prediction.step);
     }
   }
-  ASSERT_TRUE(open->settled);
-  EXPECT_EQ(open->settled->fits, std::ssize(steps));
+  ASSERT_TRUE(open.settled);
+  EXPECT_EQ(open.settled->fits, std::ssize(steps));
   const auto [fastest, slowest] = std::ranges::minmax_element(steps);
-  EXPECT_EQ(taken->step, *fastest);
-  EXPECT_GE(taken->high / *slowest, 1 - 1e-12) << "the interval reaches to the slowest choice";
-  EXPECT_LT(taken->low, taken->step);
+  EXPECT_EQ(taken.step, *fastest);
+  EXPECT_GE(taken.high / *slowest, 1 - 1e-12) << "the interval reaches to the slowest choice";
+  EXPECT_LT(taken.low, taken.step);
 }
 
 TEST(OpenSettings, AreToldWithTheResult) {
-  const auto study = loaded("open: [recompute]\nassumed: [network]\n");
-  ASSERT_TRUE(study) << study.error().message;
-  const auto prediction = run(*study);
-  ASSERT_TRUE(prediction) << prediction.error().message;
+  const auto study = value_of(loaded("open: [recompute]\nassumed: [network]\n"));
+  const auto prediction = value_of(run(study));
   std::string told;
-  for (const auto& warning : prediction->warnings) told += warning.code + ": " + warning.message;
+  for (const auto& warning : prediction.warnings) told += warning.code + ": " + warning.message;
   EXPECT_THAT(
       told,
       HasSubstr(
@@ -75,45 +63,40 @@ TEST(OpenSettings, AreToldWithTheResult) {
 // Of choices none of which fits, the one that exceeds the memory least: a micro-batch of 1, in full
 // recomputed.
 TEST(OpenSettings, AreTheSmallestChoiceWhereNoneFits) {
-  const auto study =
+  const auto study = value_of(
       loaded("open: [micro_batch, recompute]\n", {{"cluster.node",
                                                    "{extends: dgx-a100-80gb, device: {extends: "
-                                                   "A100-SXM-80GB, memory: 2 GiB}}"}});
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->strategy.micro_batch, 1);
-  EXPECT_EQ(study->strategy.recompute, Recompute::kFull);
-  EXPECT_EQ(study->settled->fits, 0);
-  EXPECT_THAT(study->settled->message, HasSubstr("none of which fits in memory"));
+                                                   "A100-SXM-80GB, memory: 2 GiB}}"}}));
+  EXPECT_EQ(study.strategy.micro_batch, 1);
+  EXPECT_EQ(study.strategy.recompute, Recompute::kFull);
+  EXPECT_EQ(study.settled->fits, 0);
+  EXPECT_THAT(study.settled->message, HasSubstr("none of which fits in memory"));
 }
 
 // One choice that does not fit is told as that, and not as the fastest.
 TEST(OpenSettings, OneChoiceThatDoesNotFitIsToldSo) {
-  const auto study = loaded("open: [micro_batch]\n", {{"strategy.global_batch", "4"},
-                                                      {"cluster.node",
-                                                       "{extends: dgx-a100-80gb, device: {extends: "
-                                                       "A100-SXM-80GB, memory: 2 GiB}}"}});
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->settled->fits, 0);
-  EXPECT_THAT(study->settled->message, HasSubstr("none of which fits in memory"));
+  const auto study =
+      value_of(loaded("open: [micro_batch]\n", {{"strategy.global_batch", "4"},
+                                                {"cluster.node",
+                                                 "{extends: dgx-a100-80gb, device: {extends: "
+                                                 "A100-SXM-80GB, memory: 2 GiB}}"}}));
+  EXPECT_EQ(study.settled->fits, 0);
+  EXPECT_THAT(study.settled->message, HasSubstr("none of which fits in memory"));
 }
 
 TEST(OpenSettings, AreClosedByTheCommandLine) {
-  const auto study = loaded("open: [micro_batch, recompute]\n", {{"strategy.micro_batch", "1"}});
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->strategy.micro_batch, 1);
-  EXPECT_THAT(study->open, testing::ElementsAre(OpenSetting::kRecompute));
+  const auto study =
+      value_of(loaded("open: [micro_batch, recompute]\n", {{"strategy.micro_batch", "1"}}));
+  EXPECT_EQ(study.strategy.micro_batch, 1);
+  EXPECT_THAT(study.open, ElementsAre(OpenSetting::kRecompute));
 }
 
 TEST(OpenSettings, AreLeftToSearches) {
-  const auto study = loaded("open: [micro_batch]\n", {}, false);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_FALSE(study->settled);
+  EXPECT_FALSE(value_of(loaded("open: [micro_batch]\n", {}, false)).settled);
 }
 
 TEST(OpenSettings, NameWhatIsWrong) {
-  const auto unknown = loaded("open: [colour]\n");
-  ASSERT_FALSE(unknown);
-  EXPECT_THAT(unknown.error().message, HasSubstr("micro_batch"));
+  EXPECT_THAT(message_of(loaded("open: [colour]\n")), HasSubstr("micro_batch"));
 }
 
 }  // namespace

@@ -1,19 +1,11 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 #include "sim/study/study.h"
 
-namespace foreshard::study {
-namespace pool_test {
-
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Field;
-using testing::HasSubstr;
-using testing::IsEmpty;
+namespace foreshard::study::pool_test {
 
 Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {
   const TemporaryFolder folder;
@@ -22,7 +14,7 @@ Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {
       "model: {name: small, layers: 4, hidden: 512, heads: 8, vocabulary: 1000, sequence: 256}\n"
       "strategy: " +
           strategy + "\n" + rest + "\n");
-  return load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return load_study({.study = file}, shipped_options());
 }
 
 constexpr const char* kTwoOfTwo =
@@ -34,14 +26,11 @@ std::string cluster(const std::string& rest = "") {
 }
 
 std::vector<std::int32_t> devices(const std::string& rest) {
-  const auto study = load(rest, "{global_batch: 4}");
-  if (!study) throw std::runtime_error(study.error().message);
-  return study->pool.devices;
+  return value_of(load(rest, "{global_batch: 4}")).pool.devices;
 }
 
 std::string refusal(const std::string& rest, const std::string& strategy = "{global_batch: 4}") {
-  const auto study = load(rest, strategy);
-  return study ? "accepted" : study.error().message;
+  return message_of(load(rest, strategy));
 }
 
 TEST(Pool, IsEveryDeviceThatWorks) {
@@ -76,21 +65,18 @@ TEST(Pool, SaysWhyThereAreTooFew) {
 TEST(RunStudy, LeavesDevicesIdle) {
   constexpr const char* kTwo = "{data_parallel: 2, global_batch: 4}";
   const auto run = [&](const std::string& rest) {
-    const auto study = load(rest, kTwo);
-    if (!study) throw std::runtime_error(study.error().message);
-    auto result = run_study(*study, {});
-    if (!result) throw std::runtime_error(result.error().message);
-    return *std::move(result);
+    return value_of(run_study(value_of(load(rest, kTwo)), {}));
   };
   const StudyRun first = run(cluster());
   EXPECT_THAT(first.program.device_of_rank, IsEmpty());
   EXPECT_EQ(first.prediction.devices, 2);
   EXPECT_EQ(first.prediction.idle, 2);
   EXPECT_EQ(first.prediction.down, 0);
-  EXPECT_THAT(first.prediction.warnings,
-              Contains(Field(&sim::Warning::message,
-                             "2 of 4 devices that work stay idle: the strategy has 2 ranks; "
-                             "data_parallel: 4 would use 4")));
+  EXPECT_THAT(
+      first.prediction.warnings,
+      Contains(testing::Field(&sim::Warning::message,
+                              "2 of 4 devices that work stay idle: the strategy has 2 ranks; "
+                              "data_parallel: 4 would use 4")));
 
   const StudyRun named = run(cluster() + "\nuse: [node1]");
   EXPECT_THAT(named.program.device_of_rank, ElementsAre(2, 3));
@@ -105,5 +91,4 @@ TEST(RunStudy, LeavesDevicesIdle) {
   }
 }
 
-}  // namespace pool_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::pool_test

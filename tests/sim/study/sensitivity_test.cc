@@ -2,31 +2,22 @@
 // and all of them together are the step.
 #include "sim/simulate/sensitivity.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <optional>
-#include <random>
-#include <tuple>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace sensitivity_test {
+namespace foreshard::sim::sensitivity_test {
 
 const std::string kConfigs = FORESHARD_SOURCE_DIR "/configs";
 
 double step_of(const ScalableStep& step, const std::vector<double>& factors) {
-  const auto times = engine::run_fluid(step.at(factors));
-  EXPECT_TRUE(times) << times.error().message;
-  return times->makespan.in_base();
+  return value_of(engine::run_fluid(step.at(factors))).makespan.in_base();
 }
 
 // Differences of the step by the logarithm of one factor: to more of it, to less, and across both.
@@ -58,12 +49,11 @@ bool agree(double slope, double difference, double step) {
 int expect_sound(const ScalableStep& step, double simulated) {
   const std::vector<double> ones(step.speeds().size(), 1.0);
   const engine::Workload workload = step.at(ones);
-  const auto times = engine::run_fluid(workload);
-  EXPECT_TRUE(times) << times.error().message;
-  const double base = times->makespan.in_base();
+  const auto times = value_of(engine::run_fluid(workload));
+  const double base = times.makespan.in_base();
   EXPECT_NEAR(base, simulated, 1e-9 * simulated) << "the step that is scaled is the one simulated";
 
-  const auto slopes = engine::slopes_of_makespan(workload, *times, step.slopes());
+  const auto slopes = engine::slopes_of_makespan(workload, times, step.slopes());
   double sum = 0;
   int kinks = 0;
   for (std::size_t s = 0; s < slopes.size(); ++s) {
@@ -99,11 +89,9 @@ std::optional<int> kinks_of(const std::string& file) {
   const auto study = study::load_study({.study = file}, {.catalogue = {kConfigs}, .overrides = {}});
   EXPECT_TRUE(study) << study.error().message;
   if (!study || study->disturbances) return std::nullopt;
-  const auto run = study::run_study(*study, {});
-  EXPECT_TRUE(run) << run.error().message;
-  const auto step = ScalableStep::of(run->cluster, run->program, study->communication, {});
-  EXPECT_TRUE(step) << step.error().message;
-  return expect_sound(*step, run->prediction.step.in_base());
+  const auto run = value_of(study::run_study(*study, {}));
+  const auto step = value_of(ScalableStep::of(run.cluster, run.program, study->communication, {}));
+  return expect_sound(step, run.prediction.step.in_base());
 }
 
 // Of all shipped studies, and of as many other frozen ones as it takes to be twenty; those that are
@@ -130,22 +118,18 @@ TEST(Sensitivity, OfRandomTrainingsIsThatOfDifferences) {
   constexpr int kMostDrawn = 24;  // some have a kink, which is shown to be one
   int within = 0;
   yaml::Loader loader({.catalogue = {kConfigs}, .overrides = {}});
-  const auto nccl = loader.read_ref<comm::Parameters>("nccl", "communication");
-  ASSERT_TRUE(nccl) << nccl.error().message;
+  const auto nccl = value_of(loader.read_ref<comm::Parameters>("nccl", "communication"));
   for (int seed = 1; within < kLeast && seed <= kMostDrawn; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(static_cast<unsigned>(seed));
     const foreshard::Training training = random_training(random, 16);
     const ClusterView cluster =
         random_cluster(random, training.strategy.devices(), {.routing = Routing::kSpread});
-    auto lowered = lower::lower(training.model, training.strategy, {});
-    ASSERT_TRUE(lowered) << lowered.error().message;
-    const auto program = study::with_launch_times(*std::move(lowered), cluster);
-    const auto prediction = simulate(cluster, program, *nccl, {});
-    ASSERT_TRUE(prediction) << prediction.error().message;
-    const auto step = ScalableStep::of(cluster, program, *nccl, {});
-    ASSERT_TRUE(step) << step.error().message;
-    within += expect_sound(*step, prediction->step.in_base()) == 0;
+    auto lowered = value_of(lower::lower(training.model, training.strategy, {}));
+    const auto program = study::with_launch_times(std::move(lowered), cluster);
+    const auto prediction = value_of(simulate(cluster, program, nccl, {}));
+    const auto step = value_of(ScalableStep::of(cluster, program, nccl, {}));
+    within += expect_sound(step, prediction.step.in_base()) == 0;
   }
   EXPECT_EQ(within, kLeast);
 }
@@ -154,25 +138,23 @@ TEST(Sensitivity, OfRandomTrainingsIsThatOfDifferences) {
 // nearly all.
 TEST(Sensitivity, FollowsWhatDecides) {
   const auto network_worth = [&](const std::string& bandwidth) {
-    const auto study = study::load_study(
+    const auto study = value_of(study::load_study(
         {.study = kConfigs + "/studies/llama3-8b-h100-64-fsdp.yaml"},
-        {.catalogue = {kConfigs}, .overrides = {{"cluster.node.nics.bandwidth", bandwidth}}});
-    EXPECT_TRUE(study) << study.error().message;
-    const auto cluster = study::cluster_of(*study);
-    const auto program = study::program_of(*study, *cluster);
-    const auto worth = sensitivities_of(*cluster, *program, study->communication, {});
-    EXPECT_TRUE(worth) << worth.error().message;
+        {.catalogue = {kConfigs}, .overrides = {{"cluster.node.nics.bandwidth", bandwidth}}}));
+    const auto cluster = study::cluster_of(study);
+    const auto program = study::program_of(study, *cluster);
+    const auto worth = value_of(sensitivities_of(*cluster, *program, study.communication, {}));
     double sum = 0;
-    for (const Sensitivity& one : worth->of) {
+    for (const Sensitivity& one : worth.of) {
       sum += one.elasticity;
       if (one.elasticity < -0.01) {
-        EXPECT_LT(one.step_at_more, worth->step) << key_of(one.speed.kind);
+        EXPECT_LT(one.step_at_more, worth.step) << key_of(one.speed.kind);
       }
     }
     EXPECT_NEAR(sum, -1, 1e-6);
-    const auto network = std::ranges::find(worth->of, SpeedKind::kNetwork,
+    const auto network = std::ranges::find(worth.of, SpeedKind::kNetwork,
                                            [](const Sensitivity& one) { return one.speed.kind; });
-    return network == worth->of.end() ? 0 : network->elasticity;
+    return network == worth.of.end() ? 0 : network->elasticity;
   };
   EXPECT_NEAR(network_worth("4000 Gbit/s"), 0, 0.02);
   EXPECT_LT(network_worth("10 Gbit/s"), -0.8);
@@ -184,7 +166,7 @@ TEST(Sensitivity, FollowsWhatDecides) {
 TEST(Sensitivity, IsWhatSettingTheValueShows) {
   constexpr double kPcieEfficiency = 0.88;
   const auto loaded = [](double adapters, double pcie) {
-    auto study = study::load_study(
+    return value_of(study::load_study(
         {.cluster = "{nodes: 2, node: dgx-h100, fabric: {kind: single-switch}}",
          .model = "{name: l, layers: 4, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, "
                   "vocabulary: 32000, sequence: 4096, norm: rms-norm, activation: swiglu, "
@@ -193,46 +175,40 @@ TEST(Sensitivity, IsWhatSettingTheValueShows) {
                      "micro_batch: 2, framework: megatron-lm}"},
         {.catalogue = {kConfigs},
          .overrides = {{"cluster.node.nics.bandwidth", std::to_string(adapters) + " Gbit/s"},
-                       {"cluster.node.pcie.efficiency", std::to_string(pcie * kPcieEfficiency)}}});
-    EXPECT_TRUE(study) << study.error().message;
-    return *std::move(study);
+                       {"cluster.node.pcie.efficiency", std::to_string(pcie * kPcieEfficiency)}}}));
   };
   const auto step = [&](double adapters, double pcie) {
-    const auto run = study::run_study(loaded(adapters, pcie), {});
-    EXPECT_TRUE(run) << run.error().message;
-    return run->prediction.step.in_base();
+    return value_of(study::run_study(loaded(adapters, pcie), {})).prediction.step.in_base();
   };
   for (const auto& [adapters, decides] :
        {std::pair{360.0, SpeedKind::kNetwork}, std::pair{440.0, SpeedKind::kPcie}}) {
     const auto study = loaded(adapters, 1);
     const auto cluster = study::cluster_of(study, study.pool.devices);
     const auto program = study::program_of(study, *cluster);
-    const auto worth = sensitivities_of(*cluster, *program, study.communication, {});
-    ASSERT_TRUE(worth) << worth.error().message;
+    const auto worth = value_of(sensitivities_of(*cluster, *program, study.communication, {}));
     for (const SpeedKind kind : {SpeedKind::kNetwork, SpeedKind::kPcie}) {
       const bool network = kind == SpeedKind::kNetwork;
       const double ratio = step(adapters * (network ? 1.01 : 1), network ? 1 : 1.01) /
                            step(adapters * (network ? 0.99 : 1), network ? 1 : 0.99);
       const double shown = std::log(ratio) / std::log(1.01 / 0.99);
-      const auto one = std::ranges::find(worth->of, kind,
+      const auto one = std::ranges::find(worth.of, kind,
                                          [](const Sensitivity& each) { return each.speed.kind; });
-      EXPECT_NEAR(one == worth->of.end() ? 0 : one->elasticity, shown, 0.005) << adapters;
+      EXPECT_NEAR(one == worth.of.end() ? 0 : one->elasticity, shown, 0.005) << adapters;
       EXPECT_EQ(std::abs(shown) > 0.02, kind == decides) << adapters << " " << shown;
     }
   }
 }
 
 TEST(Sensitivity, IsRefusedMessageByMessage) {
-  const auto study = study::load_study({.study = kConfigs + "/studies/gpt-1.7b-a100-8.yaml"},
-                                       {.catalogue = {kConfigs}, .overrides = {}});
-  ASSERT_TRUE(study);
-  const auto cluster = study::cluster_of(*study);
-  const auto program = study::program_of(*study, *cluster);
-  const auto worth = sensitivities_of(*cluster, *program, study->communication,
+  const auto study =
+      value_of(study::load_study({.study = kConfigs + "/studies/gpt-1.7b-a100-8.yaml"},
+                                 {.catalogue = {kConfigs}, .overrides = {}}));
+  const auto cluster = study::cluster_of(study);
+  const auto program = study::program_of(study, *cluster);
+  const auto worth = sensitivities_of(*cluster, *program, study.communication,
                                       {.granularity = Granularity::kStepwise});
   ASSERT_FALSE(worth);
   EXPECT_EQ(worth.error().code, Error::Code::kUnsupported);
 }
 
-}  // namespace sensitivity_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::sensitivity_test

@@ -1,19 +1,12 @@
 #include "sim/study/study.h"
 
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace study_test {
-
-using testing::HasSubstr;
+namespace foreshard::study::study_test {
 
 const yaml::Options kCatalogue{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
 
@@ -34,20 +27,18 @@ std::string study_with(const std::string& strategy) {
 constexpr const char* kSound = "{tensor_parallel: 2, data_parallel: 4, global_batch: 16}";
 
 std::string refusal(const StudyFiles& files, yaml::Options options = kCatalogue) {
-  const auto study = load_study(files, std::move(options));
-  return study ? "accepted" : study.error().message;
+  return message_of(load_study(files, std::move(options)));
 }
 
 TEST(Study, IsReadWithWhatItRefersTo) {
   const TemporaryFolder folder;
   const auto file = folder.write("mine.yaml", study_with(kSound));
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->name, "mine");
-  EXPECT_EQ(study->cluster.device_count(), 8);
-  EXPECT_EQ(study->strategy.tensor_parallel, 2);
-  EXPECT_FALSE(study->communication.forms.empty());  // kDefaultCommunication
-  EXPECT_EQ(study->inputs.front().path, file.string());
+  const auto study = value_of(load_study({.study = file}, kCatalogue));
+  EXPECT_EQ(study.name, "mine");
+  EXPECT_EQ(study.cluster.device_count(), 8);
+  EXPECT_EQ(study.strategy.tensor_parallel, 2);
+  EXPECT_FALSE(study.communication.forms.empty());  // kDefaultCommunication
+  EXPECT_EQ(study.inputs.front().path, file.string());
 }
 
 Result<program::Program> program_of_file(const std::filesystem::path& file) {
@@ -71,11 +62,10 @@ TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
                                     "], fabric: {kind: single-switch}}\nmodel: gpt-1.7b\n"
                                     "strategy: {data_parallel: 16, global_batch: 16,\n"
                                     "  framework: {name: eager, host_time: 10 us}}\n");
-  const auto program = program_of_file(file);
-  ASSERT_TRUE(program) << program.error().message;
-  EXPECT_EQ(program->launch_time, 10_us + 9_us);
+  const auto program = value_of(program_of_file(file));
+  EXPECT_EQ(program.launch_time, 10_us + 9_us);
   for (std::int32_t rank = 0; rank < 16; ++rank)
-    EXPECT_EQ(program->launch_time_of(rank), 10_us + (rank < 8 ? 2_us : 9_us));
+    EXPECT_EQ(program.launch_time_of(rank), 10_us + (rank < 8 ? 2_us : 9_us));
 }
 
 // A host of half the speed takes twice as long for what the framework does, and as long to launch.
@@ -86,26 +76,22 @@ TEST(Study, SlowHostsTakeLongerForWhatFrameworksDo) {
       "cluster: {nodes: 1, node: {extends: dgx-h100, host: {speed: {value: 0.5, source: test, "
       "evidence: user}}}}\nmodel: gpt-1.7b\nstrategy: {data_parallel: 8, global_batch: 8,\n"
       "  framework: {name: eager, host_time: 10 us}}\n");
-  const auto program = program_of_file(file);
-  ASSERT_TRUE(program) << program.error().message;
-  EXPECT_EQ(program->launch_time, 5_us + 20_us);
+  EXPECT_EQ(value_of(program_of_file(file)).launch_time, 5_us + 20_us);
 }
 
 TEST(Study, PartsOnTheCommandLineTakeThePlaceOfItsOwn) {
   const TemporaryFolder folder;
   const auto file = folder.write("mine.yaml", study_with(kSound));
-  const auto study =
-      load_study({.study = file, .cluster = {}, .model = "gpt-1.7b", .strategy = {}}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->model.name, "GPT 1.7B");
+  const auto study = value_of(
+      load_study({.study = file, .cluster = {}, .model = "gpt-1.7b", .strategy = {}}, kCatalogue));
+  EXPECT_EQ(study.model.name, "GPT 1.7B");
 }
 
 TEST(Study, MayBeMadeOfPartsAlone) {
-  const auto study = load_study(
+  const auto study = value_of(load_study(
       {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-1.7b", .strategy = "fsdp-64"},
-      with({{"strategy.data_parallel", "16"}, {"strategy.global_batch", "16"}}));
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->name, "GPT 1.7B on two-dgx-a100");
+      with({{"strategy.data_parallel", "16"}, {"strategy.global_batch", "16"}})));
+  EXPECT_EQ(study.name, "GPT 1.7B on two-dgx-a100");
 }
 
 // Rows of torch.distributed.pipelining, one for each rank: this is ZB-H1 of two stages.
@@ -115,11 +101,8 @@ TEST(Study, ReadsAScheduleBesideIt) {
   const std::string parts = "pipeline_parallel: 2, data_parallel: 4, global_batch: 8, ";
   const auto step = [&](const std::string& schedule) {
     const auto file = folder.write("mine.yaml", study_with("{" + parts + schedule + "}"));
-    const auto study = load_study({.study = file}, kCatalogue);
-    EXPECT_TRUE(study) << study.error().message;
-    const auto outcome = run_study(*study, {});
-    EXPECT_TRUE(outcome) << outcome.error().message;
-    return outcome->prediction.step;
+    const auto study = value_of(load_study({.study = file}, kCatalogue));
+    return value_of(run_study(study, {})).prediction.step;
   };
   EXPECT_EQ(step("schedule: custom, schedule_file: zb.csv"), step("schedule: zb-h1"));
   EXPECT_NE(step("schedule: zb-h1"), step("schedule: 1f1b"));
@@ -137,12 +120,11 @@ TEST(Study, ReadsAHuggingFaceConfigBesideIt) {
                                  "cluster: {name: box, node: dgx-a100-80gb}\n"
                                  "huggingface: {config: llama/config.json, sequence: 1024}\n"
                                  "strategy: {data_parallel: 8, global_batch: 8}\n");
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->model.name, "llama");
-  EXPECT_EQ(study->model.kv_heads, 8);
-  EXPECT_EQ(study->model.sequence, 1024);
-  EXPECT_EQ(study->inputs.back().path, (folder.path() / "llama/config.json").string());
+  const auto study = value_of(load_study({.study = file}, kCatalogue));
+  EXPECT_EQ(study.model.name, "llama");
+  EXPECT_EQ(study.model.kv_heads, 8);
+  EXPECT_EQ(study.model.sequence, 1024);
+  EXPECT_EQ(study.inputs.back().path, (folder.path() / "llama/config.json").string());
 }
 
 TEST(Study, TakesAFolderWithAConfigAsItsModel) {
@@ -159,16 +141,13 @@ TEST(Study, TakesAFolderWithAConfigAsItsModel) {
                                          "\nstrategy: {data_parallel: 8, global_batch: 8}\n");
   };
   for (const char* model : {"./m", "m/config.json", "'m'   # a folder"}) {
-    const auto study = load_study({.study = write(model)}, kCatalogue);
-    ASSERT_TRUE(study) << study.error().message;
-    EXPECT_EQ(study->model.name, "m");
-    EXPECT_EQ(study->model.kv_heads, 8);
+    const auto study = value_of(load_study({.study = write(model)}, kCatalogue));
+    EXPECT_EQ(study.model.name, "m");
+    EXPECT_EQ(study.model.kv_heads, 8);
   }
   folder.write("m/config.json", config(1024));
   const auto file = write("./m");
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->model.window, 1024);
+  EXPECT_EQ(value_of(load_study({.study = file}, kCatalogue)).model.window, 1024);
   EXPECT_EQ(refusal({.study = file}, with({{"huggingface.sequence", "1024"}})), "accepted");
 }
 
@@ -184,13 +163,9 @@ TEST(Study, TakesTheLengthOfSamplesBesideAFolder) {
                                  "model: ./m\n"
                                  "huggingface: {sequence: 8192, name: mine}\n"
                                  "strategy: {data_parallel: 8, global_batch: 8}\n");
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->model.sequence, 8192);
+  EXPECT_EQ(value_of(load_study({.study = file}, kCatalogue)).model.sequence, 8192);
   const auto sequence_with = [&](const std::string& key, const std::string& value) {
-    const auto read = load_study({.study = file}, with({{key, value}}));
-    EXPECT_TRUE(read) << read.error().message;
-    return read ? read->model.sequence : 0;
+    return value_of(load_study({.study = file}, with({{key, value}}))).model.sequence;
   };
   EXPECT_EQ(sequence_with("model.sequence", "1024"), 1024);
   EXPECT_EQ(sequence_with("huggingface.sequence", "2048"), 2048);
@@ -203,10 +178,9 @@ TEST(Study, TakesTheLengthOfSamplesBesideAFolder) {
               HasSubstr("foreshard check"));
 
   const auto other =
-      load_study({.study = file, .model = (folder.path() / "m").string()}, kCatalogue);
-  ASSERT_TRUE(other) << other.error().message;
-  EXPECT_EQ(other->model.sequence, 8192);
-  EXPECT_EQ(other->model.name, "m");
+      value_of(load_study({.study = file, .model = (folder.path() / "m").string()}, kCatalogue));
+  EXPECT_EQ(other.model.sequence, 8192);
+  EXPECT_EQ(other.model.name, "m");
 }
 
 // Transformer Engine has neither FlashAttention nor cuDNN's attention on a V100 (compute capability
@@ -245,13 +219,11 @@ TEST(Study, TakesTheAttentionThatItsDevicesHave) {
 TEST(RunStudy, PredictsAStep) {
   const TemporaryFolder folder;
   const auto file = folder.write("mine.yaml", study_with(kSound));
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  const auto run = run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_GT(run->prediction.step, 0_s);
-  EXPECT_EQ(run->prediction.devices, 8);
-  EXPECT_EQ(run->prediction.samples, 16);
+  const auto study = value_of(load_study({.study = file}, kCatalogue));
+  const auto run = value_of(run_study(study, {}));
+  EXPECT_GT(run.prediction.step, 0_s);
+  EXPECT_EQ(run.prediction.devices, 8);
+  EXPECT_EQ(run.prediction.samples, 16);
 }
 
 // Two layers' buffers of 10 and 20 bytes above 100 that stay; the first is freed before the
@@ -282,16 +254,14 @@ TEST(PeakInIssueOrder, IsThatOfTheListOfTasks) {
 // The same on one device of 16: the 15 that no rank has help as tensor ranks, as stages, and as
 // replicas that share their state.
 TEST(Alternatives, TakeIdleDevicesInUse) {
-  const auto study = load_study(
+  const auto study = value_of(load_study(
       {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
       with({{"strategy.data_parallel", "1"},
             {"strategy.global_batch", "24"},
-            {"strategy.zero_stage", "0"}}));
-  ASSERT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+            {"strategy.zero_stage", "0"}})));
+  const auto cluster = value_of(cluster_of(study));
   std::vector<std::string> fitting;
-  for (const Alternative& one : alternatives_to(*study, *cluster))
+  for (const Alternative& one : alternatives_to(study, cluster))
     if (one.fits) fitting.push_back(one.change);
   EXPECT_THAT(fitting, testing::IsSupersetOf({"tensor_parallel=4", "pipeline_parallel=4",
                                               "data_parallel=12, zero_stage=3"}));
@@ -299,16 +269,14 @@ TEST(Alternatives, TakeIdleDevicesInUse) {
 
 // 7.5 billion parameters in whole on each of 8 devices of 80 GB do not fit; shared, they do.
 TEST(Alternatives, AreTriedAndOrderedByTime) {
-  const auto study = load_study(
+  const auto study = value_of(load_study(
       {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
       with({{"strategy.data_parallel", "16"},
             {"strategy.global_batch", "16"},
-            {"strategy.zero_stage", "0"}}));
-  ASSERT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto alternatives = alternatives_to(*study, *cluster);
-  ASSERT_THAT(alternatives, testing::Not(testing::IsEmpty()));
+            {"strategy.zero_stage", "0"}})));
+  const auto cluster = value_of(cluster_of(study));
+  const auto alternatives = alternatives_to(study, cluster);
+  ASSERT_THAT(alternatives, Not(IsEmpty()));
   bool sharded = false;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     const Alternative& one = alternatives[i];
@@ -321,5 +289,4 @@ TEST(Alternatives, AreTriedAndOrderedByTime) {
   EXPECT_TRUE(sharded);
 }
 
-}  // namespace study_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::study_test

@@ -1,9 +1,8 @@
 // A step on nodes of unequal numbers of GPUs is between those on equal ones.
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
@@ -27,15 +26,11 @@ double tokens_per_second(int a, int b) {
                         "strategy: {framework: pytorch-fsdp, zero_stage: 3, micro_batch: 1, "
                         "data_parallel: " +
                         ranks + ", global_batch: " + ranks + "}\n");
-  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return 0;
-  const auto run = run_study(*study, {});
-  EXPECT_TRUE(run) << run.error().message;
-  if (!run) return 0;
-  EXPECT_TRUE(run->prediction.fits);
-  std::printf("%d + %d GPUs: %s\n", a, b, format(run->prediction.step).c_str());
-  return run->prediction.tokens / (run->prediction.step / 1_s);
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
+  const auto run = value_of(run_study(study, {}));
+  EXPECT_TRUE(run.prediction.fits);
+  std::printf("%d + %d GPUs: %s\n", a, b, format(run.prediction.step).c_str());
+  return run.prediction.tokens / (run.prediction.step / 1_s);
 }
 
 // 15 GPUs of 16 do 15 sequences instead of 16, on 7 adapters a node instead of 8: no more is lost

@@ -1,24 +1,16 @@
 // Two sweeps side by side: who is beside whom, and what comes first.
 #include "sim/sweep/comparison.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "tests/sim/sweep/sweeps.h"
+#include "tests/test.h"
 
 #include "sim/sweep/output.h"
 #include "sim/sweep/run.h"
 #include "sim/sweep/store.h"
 
-namespace foreshard::sweep {
-namespace comparison_test {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::sweep::comparison_test {
 
 // A training of one step; its bubble is what is beyond 1 s of compute.
 Outcome lasting(double seconds, const std::string& strategy) {
@@ -93,7 +85,7 @@ TEST(Comparison, TakesTheBestOfWhatOneSideAloneHas) {
   EXPECT_EQ(found->pairs[0].a, 2U);
   EXPECT_NEAR(*found->pairs[0].effect, 2, 1e-12);
   EXPECT_EQ(found->pairs[1].a, 1U);
-  EXPECT_THAT(found->pairs[1].inputs, testing::Contains(Difference{"axis kind", "q", ""}));
+  EXPECT_THAT(found->pairs[1].inputs, Contains(Difference{"axis kind", "q", ""}));
   const Results c = grid_of("three", {{.name = "other", .values = {"z"}}}, {lasting(1, "x")});
   const auto free = compare(a, c);
   ASSERT_EQ(free->pairs.size(), 1U);
@@ -109,18 +101,15 @@ TEST(Comparison, WritesMoneyOfAMillionTokens) {
   Results a = grid_of("one", {{.name = "nodes", .values = {"1"}}}, {outcome});
   a.question.train.reset();
   a.question.rank = Measure::kUsd;
-  const auto found = compare(a, a);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(comparison_text(a, a, *found, 20),
+  const auto found = value_of(compare(a, a));
+  EXPECT_THAT(comparison_text(a, a, found, 20),
               AllOf(HasSubstr("on usd of a million tokens"), HasSubstr("2.00 USD    2.00 USD")));
 }
 
 TEST(Comparison, NeedsSomethingInCommon) {
   const Results a = grid_of("one", {{.name = "nodes", .values = {"1"}}}, {lasting(4, "x")});
   const Results b = grid_of("two", {{.name = "nodes", .values = {"2"}}}, {lasting(4, "x")});
-  const auto found = compare(a, b);
-  ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message, HasSubstr("no value of it in common"));
+  EXPECT_THAT(message_of(compare(a, b)), HasSubstr("no value of it in common"));
 }
 
 // A run as JSON and as a results file: both read back as what they were, and nothing differs.
@@ -136,12 +125,10 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
   const auto file = folder.path() / "r.db";
   std::string json;
   {
-    auto opened = Store::open(file, question_of(setup.sweep), "", remarks);
-    ASSERT_TRUE(opened) << opened.error().message;
-    Store store = *std::move(opened);
-    const auto run = run_sweep(setup, {.store = &store});
-    ASSERT_TRUE(run) << run.error().message;
-    json = sweep_json(run->results, ranking_of(run->results));
+    auto opened = value_of(Store::open(file, question_of(setup.sweep), "", remarks));
+    Store store = std::move(opened);
+    const auto run = value_of(run_sweep(setup, {.store = &store}));
+    json = sweep_json(run.results, ranking_of(run.results));
   }
   const auto of_json = results_in(json);
   ASSERT_TRUE(of_json) << of_json.error().message;
@@ -150,16 +137,14 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
   for (const auto* results : {&of_json, &of_file})
     EXPECT_EQ(sweep_json(**results, ranking_of(**results)), json);
   EXPECT_EQ(of_file->question.said.at("set.cluster.rent"), "3 USD/h");
-  const auto found = compare(*of_json, *of_file);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_TRUE(found->inputs.empty());
-  for (const Pair& pair : found->pairs) EXPECT_TRUE(pair.inputs.empty());
-  EXPECT_EQ(found->pairs[0].effect, 0);
-  EXPECT_THAT(comparison_text(*of_json, *of_file, *found, 20), HasSubstr("  Nothing.\n"));
+  const auto found = value_of(compare(*of_json, *of_file));
+  EXPECT_TRUE(found.inputs.empty());
+  for (const Pair& pair : found.pairs) EXPECT_TRUE(pair.inputs.empty());
+  EXPECT_EQ(found.pairs[0].effect, 0);
+  EXPECT_THAT(comparison_text(*of_json, *of_file, found, 20), HasSubstr("  Nothing.\n"));
   for (const char* text :
        {"", "[]", "{\"schema\": \"foreshard.search/1\"}", "{\"schema\": \"foreshard.sweep/1\"}"})
     EXPECT_THAT(results_in(text).error().message, HasSubstr("no results of a study: ")) << text;
 }
 
-}  // namespace comparison_test
-}  // namespace foreshard::sweep
+}  // namespace foreshard::sweep::comparison_test

@@ -1,17 +1,9 @@
 // Break-even along a numeric axis, by hand and against a count of changes of sign.
 #include "sim/sweep/crossings.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
-namespace foreshard::sweep {
-namespace crossings_test {
+namespace foreshard::sweep::crossings_test {
 
 Outcome takes(double step_s) {
   Outcome outcome;
@@ -148,5 +140,4 @@ TEST(Crossings, AreTheChangesOfSign) {
   }
 }
 
-}  // namespace crossings_test
-}  // namespace foreshard::sweep
+}  // namespace foreshard::sweep::crossings_test

@@ -1,17 +1,10 @@
 // What a sweep's file says: its axes, its points.
 #include "sim/sweep/grid.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <vector>
-
 #include "tests/sim/sweep/sweeps.h"
+#include "tests/test.h"
 
-namespace foreshard::sweep {
-namespace grid_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::sweep::grid_test {
 
 std::vector<std::string> texts(const std::vector<yaml::Override>& overrides) {
   std::vector<std::string> lines;
@@ -31,9 +24,8 @@ constexpr const char* kTwoAxes =
 
 TEST(Grid, IsTheProductOfTheAxesTheLastFastest) {
   const TemporaryFolder folder;
-  const auto sweep = sweep_of(folder, kTwoAxes);
-  ASSERT_TRUE(sweep) << sweep.error().message;
-  const auto axes = names_of(sweep->sweep);
+  const auto sweep = value_of(sweep_of(folder, kTwoAxes));
+  const auto axes = names_of(sweep.sweep);
   EXPECT_EQ(size_of(axes), 4);
   EXPECT_EQ(label_of(0, axes), "micro_batch 1, machine one");
   EXPECT_EQ(label_of(1, axes), "micro_batch 1, machine two");
@@ -43,10 +35,9 @@ TEST(Grid, IsTheProductOfTheAxesTheLastFastest) {
 // Outer keys come before inner ones, whatever the order in the file.
 TEST(Grid, SetsOuterKeysFirst) {
   const TemporaryFolder folder;
-  const auto sweep = sweep_of(folder, kTwoAxes);
-  ASSERT_TRUE(sweep) << sweep.error().message;
+  const auto sweep = value_of(sweep_of(folder, kTwoAxes));
   EXPECT_THAT(
-      texts(overrides_of(*sweep, 3)),
+      texts(overrides_of(sweep, 3)),
       ElementsAre("strategy.zero_stage=1", "strategy.micro_batch=2",
                   "cluster={name: pair, node: dgx-h100}", "cluster.nodes=2", "train=1B tokens"));
 }
@@ -66,20 +57,19 @@ TEST(Grid, TakesTheLengthOfTheTrainingFromTheStudy) {
   folder.write("trained.yaml", std::string(kStudy) + "train: 3B tokens\n");
   const auto file = folder.write(
       "s.yaml", "study: trained.yaml\naxes: [{key: a, values: [1]}]\ngoal: {within: 1 d}\n");
-  const auto sweep = load_sweep(file.string(), {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  ASSERT_TRUE(sweep) << sweep.error().message;
-  EXPECT_EQ(sweep->sweep.train, "3B tokens");
+  const auto sweep = value_of(load_sweep(file.string(), shipped_options()));
+  EXPECT_EQ(sweep.sweep.train, "3B tokens");
 }
 
 TEST(Grid, TakesValuesOfEveryShape) {
   const TemporaryFolder folder;
-  const auto sweep = sweep_of(folder,
-                              "axes:\n"
-                              "  - {key: a, values: [[1, 2], {b: [x, \"y, z\"]}, \"5\", 400 "
-                              "Gbit/s, true, my/file.yaml]}\n");
-  ASSERT_TRUE(sweep) << sweep.error().message;
+  const auto sweep =
+      value_of(sweep_of(folder,
+                        "axes:\n"
+                        "  - {key: a, values: [[1, 2], {b: [x, \"y, z\"]}, \"5\", 400 "
+                        "Gbit/s, true, my/file.yaml]}\n"));
   std::vector<std::string> values;
-  for (std::int64_t i = 0; i < 6; ++i) values.push_back(overrides_of(*sweep, i).back().value);
+  for (std::int64_t i = 0; i < 6; ++i) values.push_back(overrides_of(sweep, i).back().value);
   EXPECT_THAT(values, ElementsAre("[1, 2]", "{b: [x, \"y, z\"]}", "\"5\"", "400 Gbit/s", "true",
                                   (folder.path() / "my/file.yaml").string()));
 }
@@ -92,16 +82,12 @@ TEST(Sweep, HasNotTooManyPoints) {
     many += "]}\n";
   }
   const TemporaryFolder folder;
-  const auto sweep = sweep_of(folder, many);
-  ASSERT_FALSE(sweep);
-  EXPECT_THAT(sweep.error().message, HasSubstr("more than 100,000 points"));
+  EXPECT_THAT(message_of(sweep_of(folder, many)), HasSubstr("more than 100,000 points"));
 }
 
 TEST(Sweep, IsNoStudyOfTheCatalogue) {
-  const auto sweep =
-      load_sweep("gpt-1.7b-a100-8", {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const auto sweep = load_sweep("gpt-1.7b-a100-8", shipped_options());
   EXPECT_THAT(sweep.error().message, HasSubstr("foreshard simulate gpt-1.7b-a100-8 predicts it"));
 }
 
-}  // namespace grid_test
-}  // namespace foreshard::sweep
+}  // namespace foreshard::sweep::grid_test

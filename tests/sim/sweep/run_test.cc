@@ -2,33 +2,20 @@
 #include "sim/sweep/run.h"
 
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <tuple>
-#include <vector>
 
 #include "base/file.h"
 #include "base/net/identity.h"
 #include "base/net/socket.h"
 #include "base/team/team.h"
 #include "tests/sim/sweep/sweeps.h"
+#include "tests/test.h"
 
 #include "sim/report/predict.h"
 #include "sim/search/search.h"
 #include "sim/sweep/output.h"
 
-namespace foreshard::sweep {
-namespace run_test {
-
-using testing::HasSubstr;
-using testing::Not;
+namespace foreshard::sweep::run_test {
 
 constexpr const char* kAxes =
     "axes:\n"
@@ -38,15 +25,11 @@ constexpr const char* kAxes =
     "train: 1B tokens\n";
 
 RunResult run(const Setup& setup, const RunOptions& options = {}) {
-  auto result = run_sweep(setup, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return *std::move(result);
+  return value_of(run_sweep(setup, options));
 }
 Store opened(const std::filesystem::path& file, const sweep::Setup& setup,
              std::vector<std::string>& remarks) {
-  auto store = Store::open(file, question_of(setup.sweep), *common_work(setup), remarks);
-  if (!store) throw std::runtime_error(store.error().message);
-  return *std::move(store);
+  return value_of(Store::open(file, question_of(setup.sweep), *common_work(setup), remarks));
 }
 std::string json(const Results& results) {
   return sweep_json(results, ranking_of(results));
@@ -71,13 +54,12 @@ TEST(RunSweep, SaysWhatSimulateSays) {
       EXPECT_THAT(outcome.why, Not(HasSubstr("--set")));
       continue;
     }
-    const auto report = report::predict(*study, {});
-    ASSERT_TRUE(report) << report.error().message;
+    const auto report = value_of(report::predict(*study, {}));
     ASSERT_TRUE(outcome.figures);
-    EXPECT_EQ(outcome.figures->step, report->prediction.step);
-    EXPECT_EQ(outcome.figures->low, report->prediction.low);
-    EXPECT_EQ(outcome.figures->usd, report->prediction.expense.rent);
-    EXPECT_EQ(outcome.figures->training_steps, report->prediction.training->steps);
+    EXPECT_EQ(outcome.figures->step, report.prediction.step);
+    EXPECT_EQ(outcome.figures->low, report.prediction.low);
+    EXPECT_EQ(outcome.figures->usd, report.prediction.expense.rent);
+    EXPECT_EQ(outcome.figures->training_steps, report.prediction.training->steps);
   }
 }
 
@@ -114,13 +96,12 @@ TEST(RunSweep, SaysWhatFasterPartsBuy) {
     const auto study = study::load_study(
         {.study = folder.path() / "base.yaml"},
         {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, point)});
-    const auto report = report::predict(*study, {}, {}, true);
-    ASSERT_TRUE(report) << report.error().message;
+    const auto report = value_of(report::predict(*study, {}, {}, true));
     const StepFigures& step = *results.outcomes[static_cast<std::size_t>(point)]->figures;
-    ASSERT_EQ(step.worth->size(), report->sensitivities->of.size());
+    ASSERT_EQ(step.worth->size(), report.sensitivities->of.size());
     double sum = 0;
     for (std::size_t i = 0; i < step.worth->size(); ++i) {
-      const sim::Sensitivity& expected = report->sensitivities->of[i];
+      const sim::Sensitivity& expected = report.sensitivities->of[i];
       EXPECT_EQ((*step.worth)[i],
                 (Worth{std::string(key_of(expected.speed.kind)), expected.speed.device,
                        expected.elasticity, expected.step_at_more}));
@@ -159,10 +140,9 @@ TEST(RunSweep, RefusesWhatNeedsMoreMemoryThanThereIs) {
   const TemporaryFolder folder;
   sweep::Setup setup = setup_of(folder, "axes: [{key: strategy.micro_batch, values: [1, 2]}]\n");
   setup.max_memory = 1_KiB;
-  const auto refused = run_sweep(setup, {});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("that a point may take here"));
-  EXPECT_THAT(refused.error().message, HasSubstr("--threads"));
+  const std::string refused = message_of(run_sweep(setup, {}));
+  EXPECT_THAT(refused, HasSubstr("that a point may take here"));
+  EXPECT_THAT(refused, HasSubstr("--threads"));
   // A file does not hold it against a larger machine.
   std::vector<std::string> remarks;
   auto store = opened(folder.path() / "r.db", setup, remarks);
@@ -264,10 +244,9 @@ TEST(RunSweep, TellsTheClosestWhereNothingFits) {
 TEST(RunSweep, GivesTheFaultOfASweepWithoutAStudyInIt) {
   const TemporaryFolder folder;
   const sweep::Setup setup = setup_of(folder, "axes: [{key: strategy.tensor, values: [1, 2]}]\n");
-  const auto result = run_sweep(setup, {});
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message, HasSubstr("unknown key 'tensor'"));
-  EXPECT_THAT(result.error().message, HasSubstr("none of 2 points makes a study"));
+  const std::string result = message_of(run_sweep(setup, {}));
+  EXPECT_THAT(result, HasSubstr("unknown key 'tensor'"));
+  EXPECT_THAT(result, HasSubstr("none of 2 points makes a study"));
 }
 
 // Three questions, each answered by simulating every point by itself.
@@ -345,9 +324,7 @@ TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
     EXPECT_EQ(rest.known, 4);
     EXPECT_EQ(rest.computed, 5);
   }
-  const auto read = read_results(file);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(json(*read), serial);
+  EXPECT_EQ(json(value_of(read_results(file))), serial);
   EXPECT_TRUE(remarks.empty());
   // What is there stays there, however little a further run gets to.
   {
@@ -376,8 +353,7 @@ TEST(Store, OfShardsIsMergedToTheSameBytes) {
     EXPECT_EQ(run(setup, {.shard = {part, 3}, .store = &store}).computed, 3);
   }
   const auto merged = folder.path() / "all.db";
-  const Status status = merge_results(files, merged);
-  ASSERT_TRUE(status.ok()) << status.error().message;
+  ASSERT_EQ(message_of(merge_results(files, merged)), "accepted");
   EXPECT_EQ(json(*read_results(merged)), serial);
   EXPECT_THAT(merge_results(files, merged).error().message, HasSubstr("is there already"));
 
@@ -395,7 +371,7 @@ TEST(Store, LeavesAloneWhatIsNoDatabase) {
     std::vector<std::string> remarks;
     const auto store = Store::open(place, question_of(setup.sweep), "", remarks);
     EXPECT_TRUE(remarks.empty());
-    return store ? "opened" : store.error().message;
+    return message_of(store, "opened");
   };
   EXPECT_THAT(fault(folder.path() / "base.yaml"), HasSubstr("is left as it is"));
   EXPECT_EQ(*foreshard::read_file(folder.path() / "base.yaml", 1_MiB), kStudy);
@@ -451,10 +427,8 @@ TEST(Store, IsOneProcessesAtATime) {
   const sweep::Setup setup = setup_of(folder, kAxes);
   std::vector<std::string> remarks;
   const auto first = Store::open(folder.path() / "r.db", question_of(setup.sweep), "", remarks);
-  const auto second = Store::open(folder.path() / "r.db", question_of(setup.sweep), "", remarks);
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, Error::Code::kIo);
-  EXPECT_THAT(second.error().message, HasSubstr("in use by another run"));
+  EXPECT_THAT(error_of(Store::open(folder.path() / "r.db", question_of(setup.sweep), "", remarks)),
+              Fails(Error::Code::kIo, HasSubstr("in use by another run")));
   EXPECT_TRUE(remarks.empty());
 }
 
@@ -538,5 +512,4 @@ TEST(Shard, IsReadOrRefused) {
     EXPECT_THAT(parse_shard(text).error().message, HasSubstr("is no part of a sweep")) << text;
 }
 
-}  // namespace run_test
-}  // namespace foreshard::sweep
+}  // namespace foreshard::sweep::run_test

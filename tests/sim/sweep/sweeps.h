@@ -3,10 +3,8 @@
 /// point.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/sweep/evaluate.h"
 
@@ -21,15 +19,13 @@ inline constexpr const char* kStudy =
 inline Result<LoadedSweep> sweep_of(const TemporaryFolder& folder, const std::string& text) {
   folder.write("base.yaml", kStudy);
   const auto file = folder.write("sweep.yaml", "study: base.yaml\n" + text);
-  return load_sweep(file.string(), {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return load_sweep(file.string(), shipped_options());
 }
 
 inline Setup setup_of(const TemporaryFolder& folder, const std::string& text) {
-  auto sweep = sweep_of(folder, text);
-  if (!sweep) throw std::runtime_error(sweep.error().message);
-  return {.sweep = *std::move(sweep),
-          .catalogue = {FORESHARD_SOURCE_DIR "/configs"},
-          .version = "test"};
+  auto sweep = value_of(sweep_of(folder, text));
+  return {
+      .sweep = std::move(sweep), .catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .version = "test"};
 }
 
 }  // namespace foreshard::sweep

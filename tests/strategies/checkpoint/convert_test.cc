@@ -1,19 +1,16 @@
 #include "strategies/checkpoint/convert.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "base/digest/sha256.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/strategies/checkpoint/folders.h"
+#include "tests/test.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 // By hand: two layers with a 2 x 4 matrix of bytes each, split by column over two ranks,
 //
@@ -91,9 +88,8 @@ TEST(Convert, NamesADamagedFileOfACompleteTarget) {
     file.seekp(-1, std::ios::end);
     file.put('?');
   }
-  EXPECT_THAT(converted(from, target, to),
-              testing::AllOf(HasSubstr("rank-00002.safetensors: is damaged"),
-                             HasSubstr("--force starts again")));
+  EXPECT_THAT(converted(from, target, to), AllOf(HasSubstr("rank-00002.safetensors: is damaged"),
+                                                 HasSubstr("--force starts again")));
   EXPECT_EQ(converted(from, target, to, {.replace = true}), "done");
   EXPECT_EQ(contents_of(to, 7), "right");
 }

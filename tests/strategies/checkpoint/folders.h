@@ -2,17 +2,9 @@
 /// Small checkpoints and how they look on disk.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "tests/base/temporary_folder.h"
 #include "tests/strategies/checkpoint/synthetic.h"
+#include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
 
@@ -62,8 +54,7 @@ inline std::string converted(const std::filesystem::path& from, const Target& ta
 inline std::string contents_of(const std::filesystem::path& directory, std::uint64_t seed) {
   const auto source = open_source(directory);
   if (!source) return source.error().message;
-  const auto error = check_synthetic(*source, seed);
-  return error.ok() ? "right" : error.error().message;
+  return message_of(check_synthetic(*source, seed), "right");
 }
 
 // In memory where the system lets us: every file is flushed to its device, and hundreds are made.

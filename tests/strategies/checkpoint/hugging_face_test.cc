@@ -1,16 +1,12 @@
 // Tensors with the names of Hugging Face under a strategy: where each lies, by hand.
 #include "strategies/checkpoint/hugging_face.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/strategies/checkpoint/folders.h"
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 namespace foreshard::checkpoint {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Source source_of(const std::vector<std::pair<std::string, Shape>>& tensors) {
   Source source{.origin = "Hugging Face somewhere"};
@@ -23,21 +19,10 @@ Source source_of(const std::vector<std::pair<std::string, Shape>>& tensors) {
 
 // Llama's kind: 2 layers, 4 heads and 2 key heads of 2, a vocabulary of 9, padded to 10 two ways.
 std::vector<PlacedTensor> placed(std::int64_t tensor, std::int64_t pipeline) {
-  Model model{.name = "m",
-              .layers = 2,
-              .hidden = 8,
-              .heads = 4,
-              .kv_heads = 2,
-              .ffn = 12,
-              .vocabulary = 9,
-              .sequence = 4,
-              .norm = Norm::kRmsNorm,
-              .activation = Activation::kSwiglu,
-              .positions = Positions::kRotary,
-              .bias = false,
-              .tied_embeddings = false,
-              .dropout = false,
-              .source = ""};
+  Model model = written_model(
+      "name: m, layers: 2, hidden: 8, heads: 4, kv_heads: 2, ffn: 12, vocabulary: 9, sequence: 4, "
+      "norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "dropout: false");
   Strategy strategy;
   strategy.tensor_parallel = tensor;
   strategy.pipeline_parallel = pipeline;
@@ -65,18 +50,17 @@ std::string box_of(const TensorEntry& entry, std::int64_t position) {
 }
 
 TEST(HuggingFaceNames, LieAsTheParametersTheyAre) {
-  const auto target = target_by_parameters(source_of(kLlama), placed(2, 2));
-  ASSERT_TRUE(target) << target.error().message;
-  EXPECT_THAT(target->left_out, ElementsAre("model.layers.1.self_attn.rotary_emb.inv_freq"));
+  const auto target = value_of(target_by_parameters(source_of(kLlama), placed(2, 2)));
+  EXPECT_THAT(target.left_out, ElementsAre("model.layers.1.self_attn.rotary_emb.inv_freq"));
   std::vector<std::string> second;  // on the second rank of the tensor's stage
-  for (const TensorEntry& entry : target->tensors) {
+  for (const TensorEntry& entry : target.tensors) {
     EXPECT_EQ(fault_in(entry), std::nullopt) << entry.name;
     second.push_back(std::to_string(entry.layout.mesh.ranks[1]) + ": " + box_of(entry, 1));
   }
   EXPECT_THAT(second, ElementsAre("1: 5:10 0:8",  // of 10 rows, the last of which pads
                                   "1: 2:4 0:8", "3: 0:8 4:8", "3: 6:12 0:8", "3: 0:8", "3: 0:8",
                                   "3: 5:10 0:8"));
-  EXPECT_EQ(target->tensors.back().unpadded, (Shape{9, 8}));
+  EXPECT_EQ(target.tensors.back().unpadded, (Shape{9, 8}));
 }
 
 // By hand: a layer has 8 (8 + 4 + 4) + 64 + 3 x 8 x 12 + 16 = 496 elements.
@@ -98,10 +82,8 @@ TEST(HuggingFaceNames, AreAllOfTheModel) {
       all.push_back({layer + name + ".weight", shape});
   const auto fault = [](const std::vector<std::pair<std::string, Shape>>& tensors) {
     const auto placement = placed(2, 2);
-    const auto target = target_by_parameters(source_of(tensors), placement);
-    EXPECT_TRUE(target) << target.error().message;
-    const auto other = other_elements(*target, placement);
-    return other.ok() ? "none" : other.error().message;
+    const auto target = value_of(target_by_parameters(source_of(tensors), placement));
+    return message_of(other_elements(target, placement), "none");
   };
   EXPECT_EQ(fault(all), "none");
   auto less = all;
@@ -119,22 +101,21 @@ TEST(HuggingFaceNames, AreAllOfTheModel) {
 // InternLM 2: of 2 key heads and 4 heads, each group has 2 heads, a key and a value of width 2.
 TEST(HuggingFaceNames, OfInternLm2AndStarCoder2) {
   const auto target =
-      target_by_parameters(source_of({{"model.tok_embeddings.weight", {9, 8}},
-                                      {"model.layers.0.attention.wqkv.weight", {16, 8}},
-                                      {"model.layers.0.attention.wo.weight", {8, 8}},
-                                      {"model.layers.0.feed_forward.w1.weight", {12, 8}},
-                                      {"model.layers.0.feed_forward.w3.weight", {12, 8}},
-                                      {"model.layers.0.feed_forward.w2.weight", {8, 12}},
-                                      {"model.layers.0.attention_norm.weight", {8}},
-                                      {"model.layers.1.mlp.c_fc.weight", {12, 8}},
-                                      {"model.layers.1.mlp.c_fc.bias", {12}},
-                                      {"model.layers.1.mlp.c_proj.weight", {8, 12}},
-                                      {"model.layers.1.mlp.c_proj.bias", {8}},
-                                      {"output.weight", {9, 8}}}),
-                           placed(2, 1));
-  ASSERT_TRUE(target) << target.error().message;
+      value_of(target_by_parameters(source_of({{"model.tok_embeddings.weight", {9, 8}},
+                                               {"model.layers.0.attention.wqkv.weight", {16, 8}},
+                                               {"model.layers.0.attention.wo.weight", {8, 8}},
+                                               {"model.layers.0.feed_forward.w1.weight", {12, 8}},
+                                               {"model.layers.0.feed_forward.w3.weight", {12, 8}},
+                                               {"model.layers.0.feed_forward.w2.weight", {8, 12}},
+                                               {"model.layers.0.attention_norm.weight", {8}},
+                                               {"model.layers.1.mlp.c_fc.weight", {12, 8}},
+                                               {"model.layers.1.mlp.c_fc.bias", {12}},
+                                               {"model.layers.1.mlp.c_proj.weight", {8, 12}},
+                                               {"model.layers.1.mlp.c_proj.bias", {8}},
+                                               {"output.weight", {9, 8}}}),
+                                    placed(2, 1)));
   std::vector<std::string> second;
-  for (const TensorEntry& entry : target->tensors) second.push_back(box_of(entry, 1));
+  for (const TensorEntry& entry : target.tensors) second.push_back(box_of(entry, 1));
   EXPECT_THAT(second,
               ElementsAre("5:10 0:8", "8:16 0:8", "0:8 4:8", "6:12 0:8", "6:12 0:8", "0:8 6:12",
                           "0:8", "6:12 0:8", "6:12", "0:8 6:12", "0:8", "5:10 0:8"));
@@ -144,7 +125,7 @@ TEST(HuggingFaceNames, RefusesWhatItCannotCut) {
   const auto fault = [](const std::string& name, Shape shape, std::int64_t ways) {
     const auto target =
         target_by_parameters(source_of({{name, std::move(shape)}}), placed(ways, 1));
-    return target ? std::string("none") : target.error().message;
+    return message_of(target, "none");
   };
   EXPECT_EQ(fault("h.0.attn.c_attn.weight", {8, 16}, 1), "none");
   EXPECT_THAT(fault("h.0.attn.c_attn.weight", {8, 16}, 2),

@@ -1,16 +1,12 @@
 // Conversions that end badly: killed, out of space, out of memory. They run in child processes.
-#include <chrono>
 #include <csignal>
-#include <functional>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <random>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include "tests/strategies/checkpoint/folders.h"
+#include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/files.h"
@@ -19,7 +15,6 @@ namespace foreshard::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 // What became of a child process.
 struct Child {
@@ -64,18 +59,16 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 9600), 9)
           .ok());
-  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 9600));
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 9600)));
   const auto before = shards_in(from);
 
   // One run counts its blocks. Then rounds end by their own hand between two blocks, or by that of
   // another process at any moment of some milliseconds: how many of those come too late is chance.
   std::int64_t blocks = 0;
   {
-    const auto whole =
-        convert(*plan, to,
-                {.max_memory = 1_MiB, .threads = 1, .progress = [&](std::int64_t) { ++blocks; }});
-    ASSERT_TRUE(whole) << whole.error().message;
+    const auto whole = value_of(
+        convert(plan, to,
+                {.max_memory = 1_MiB, .threads = 1, .progress = [&](std::int64_t) { ++blocks; }}));
     fs::remove_all(to);
   }
   ASSERT_GT(blocks, 12);
@@ -91,9 +84,7 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
         if (by_itself && seen++ == last) ::raise(SIGKILL);
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       };
-      const auto result =
-          convert(*plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = count});
-      return result ? 0 : 1;
+      return convert(plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = count}) ? 0 : 1;
     });
     if (!by_itself) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 10000));
@@ -108,9 +99,8 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
       }
     }
     if (round % 3 != 2) continue;
-    const auto result = convert(*plan, to, {.max_memory = 1_MiB});
-    ASSERT_TRUE(result) << result.error().message;
-    reused += result->files_reused;
+    const auto result = value_of(convert(plan, to, {.max_memory = 1_MiB}));
+    reused += result.files_reused;
     ASSERT_EQ(contents_of(to, 9), "right");
     ASSERT_FALSE(fs::exists(partial_of(to)));
     ASSERT_EQ(shards_in(from), before);
@@ -127,8 +117,7 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9)
           .ok());
-  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200));
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200)));
   // The fourth file is never finished.
   const pid_t child = start([&] {
     std::int64_t files = 0;
@@ -136,8 +125,7 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
       if (bytes != 0 && fs::exists(partial_of(to) / "rank-00003.safetensors")) ::raise(SIGKILL);
       ++files;
     };
-    const auto result = convert(*plan, to, {.threads = 1, .progress = progress});
-    return result ? 0 : 1;
+    return convert(plan, to, {.threads = 1, .progress = progress}) ? 0 : 1;
   });
   ASSERT_TRUE(WIFSIGNALED(wait_for(child).status));
   ASSERT_TRUE(fs::exists(partial_of(to) / kJournalName));
@@ -151,16 +139,12 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
   const fs::path journal = partial_of(to) / kJournalName;
   fs::resize_file(journal, fs::file_size(journal) - 5);
 
-  const auto other = plan_for(from, matrices({{"tp", 3}}, {{0}, {}}, 1200));
-  ASSERT_TRUE(other);
-  const auto refused = convert(*other, to);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("was left by another conversion"));
+  const auto other = value_of(plan_for(from, matrices({{"tp", 3}}, {{0}, {}}, 1200)));
+  EXPECT_THAT(message_of(convert(other, to)), HasSubstr("was left by another conversion"));
 
-  const auto result = convert(*plan, to);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->files, 6);
-  EXPECT_EQ(result->files_reused, 1);  // of 0, 1 and 2: 0 is damaged, 2 has no whole line
+  const auto result = value_of(convert(plan, to));
+  EXPECT_EQ(result.files, 6);
+  EXPECT_EQ(result.files_reused, 1);  // of 0, 1 and 2: 0 is damaged, 2 has no whole line
   EXPECT_EQ(contents_of(to, 9), "right");
 }
 
@@ -171,17 +155,15 @@ TEST(Interrupted, TwoRunsDoNotWriteToTheSamePlace) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 120), 9)
           .ok());
-  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 120));
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 120)));
   std::string second;
-  const auto result =
-      convert(*plan, to, {.threads = 1, .progress = [&](std::int64_t) {
-                            if (!fs::exists(partial_of(to) / kJournalName) || !second.empty())
-                              return;
-                            const auto refused = convert(*plan, to, {.threads = 1});
-                            second = refused ? "done" : refused.error().message;
-                          }});
-  ASSERT_TRUE(result) << result.error().message;
+  const auto result = value_of(
+      convert(plan, to, {.threads = 1, .progress = [&](std::int64_t) {
+                           if (!fs::exists(partial_of(to) / kJournalName) || !second.empty())
+                             return;
+                           const auto refused = convert(plan, to, {.threads = 1});
+                           second = refused ? "done" : refused.error().message;
+                         }}));
   EXPECT_THAT(second, HasSubstr("another conversion is writing there"));
   EXPECT_EQ(contents_of(to, 9), "right");
 }
@@ -194,13 +176,12 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9)
           .ok());
-  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200));
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200)));
   const pid_t child = start([&] {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100000, 100000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    const auto result = convert(*plan, to);
+    const auto result = convert(plan, to);
     if (result || result.error().code != Error::Code::kIo) return 1;
     return result.error().message.find("cannot write: File too large") != std::string::npos ? 0 : 2;
   });
@@ -209,12 +190,9 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(partial_of(to)));
 
-  auto full = OutputFile::create("/dev/full");
-  ASSERT_TRUE(full);
-  OutputFile file = *std::move(full);
-  const auto error = file.append("x");
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().message, "/dev/full: cannot write: No space left on device");
+  auto full = value_of(OutputFile::create("/dev/full"));
+  OutputFile file = std::move(full);
+  EXPECT_EQ(message_of(file.append("x")), "/dev/full: cannot write: No space left on device");
 }
 
 TEST(Interrupted, SaysBeforehandThatThereIsNoSpace) {
@@ -223,13 +201,11 @@ TEST(Interrupted, SaysBeforehandThatThereIsNoSpace) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 12), 9)
           .ok());
-  auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12));
-  ASSERT_TRUE(plan) << plan.error().message;
-  ConversionPlan huge = *std::move(plan);
+  auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12)));
+  ConversionPlan huge = std::move(plan);
   huge.files[0].bytes += std::int64_t{1} << 55;
-  const auto result = convert(huge, folder.path() / "to");
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message, HasSubstr("no space: the conversion writes 32.0 PiB"));
+  EXPECT_THAT(message_of(convert(huge, folder.path() / "to")),
+              HasSubstr("no space: the conversion writes 32.0 PiB"));
   EXPECT_FALSE(fs::exists(partial_of(folder.path() / "to")));
 }
 
@@ -242,13 +218,11 @@ TEST(Interrupted, MemoryStaysWithinItsLimit) {
                   from, FileFormat::kSafetensors,
                   {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 8}}, {{}, {0}}))}, 9)
                   .ok());
-  const auto plan =
-      plan_for(from, {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 2}}, {{}, {0}}))});
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(
+      plan_for(from, {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 2}}, {{}, {0}}))}));
   const Child idle = wait_for(start([] { return 0; }));
   const Child end = wait_for(start([&] {
-    const auto result = convert(*plan, folder.path() / "to", {.max_memory = 2_MiB, .threads = 2});
-    return result ? 0 : 1;
+    return convert(plan, folder.path() / "to", {.max_memory = 2_MiB, .threads = 2}) ? 0 : 1;
   }));
   EXPECT_EQ(end.status, 0);
   EXPECT_LE(end.peak, idle.peak + 2_MiB + 8_MiB);

@@ -1,12 +1,8 @@
 #include "strategies/checkpoint/safetensors.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::checkpoint {
-namespace safetensors_test {
-
-using testing::HasSubstr;
+namespace foreshard::checkpoint::safetensors_test {
 
 const std::string kQkv =
     R"({"__metadata__":{"format":"pt"},"qkv":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]})";
@@ -28,27 +24,24 @@ TEST(Safetensors, WritesAHeader) {
 
   EXPECT_EQ(*safetensors_header_length(header.substr(0, 8), 1000),
             static_cast<std::int64_t>(header.size()) - 8);
-  const auto read = parse_safetensors_header(header.substr(8), 20);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->tensors, tensors);
-  EXPECT_EQ(read->metadata.at("format"), "pt");
+  const auto read = value_of(parse_safetensors_header(header.substr(8), 20));
+  EXPECT_EQ(read.tensors, tensors);
+  EXPECT_EQ(read.metadata.at("format"), "pt");
 }
 
 TEST(Safetensors, ReadsNamesInAnyScriptAndEmptyTensors) {
-  const auto read = parse_safetensors_header(
+  const auto read = value_of(parse_safetensors_header(
       R"({"Gewicht.größe":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
       R"("\u91cd\u307f":{"data_offsets":[4,4],"shape":[0,7],"dtype":"F8_E4M3"}}   )",
-      4);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->tensors[0].name, "Gewicht.größe");
-  EXPECT_EQ(read->tensors[1].name, "重み");
-  const std::string again = safetensors_header(read->tensors, {});
-  EXPECT_EQ(parse_safetensors_header(again.substr(8), 4)->tensors, read->tensors);
+      4));
+  EXPECT_EQ(read.tensors[0].name, "Gewicht.größe");
+  EXPECT_EQ(read.tensors[1].name, "重み");
+  const std::string again = safetensors_header(read.tensors, {});
+  EXPECT_EQ(parse_safetensors_header(again.substr(8), 4)->tensors, read.tensors);
 }
 
 std::string fault(const std::string& json, std::int64_t data_bytes = 12) {
-  const auto read = parse_safetensors_header(json, data_bytes);
-  return read ? "accepted" : read.error().message;
+  return message_of(parse_safetensors_header(json, data_bytes));
 }
 
 TEST(Safetensors, NamesWhatIsWrongWithAHeader) {
@@ -104,5 +97,4 @@ TEST(Safetensors, ChecksTheLength) {
   EXPECT_THAT(length("PK\3\4garb"s, 1 << 30), HasSubstr("above the limit of 100000000"));
 }
 
-}  // namespace safetensors_test
-}  // namespace foreshard::checkpoint
+}  // namespace foreshard::checkpoint::safetensors_test

@@ -2,25 +2,16 @@
 // by machine, operation and size, with one bound for each class of machine. The data is not
 // shipped; without it the test says so and is skipped. Nothing is tuned per machine: machines
 // marked `fitted` gave the numbers of configs/communication/nccl.yaml, the others did not.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_for.h"
 
-namespace foreshard::comm {
-namespace accuracy_test {
+namespace foreshard::comm::accuracy_test {
 
 struct Machine {
   const char* file;
@@ -86,8 +77,7 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
 
   const std::filesystem::path configs = FORESHARD_SOURCE_DIR "/configs";
   yaml::Loader loader({.catalogue = {configs}});
-  const auto parameters = loader.read_ref<Parameters>("nccl");
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(loader.read_ref<Parameters>("nccl"));
 
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -99,9 +89,8 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
     std::vector<double> large;
     for (const auto& file : files) {
       if (file.filename().string().rfind(machine.file, 0) != 0) continue;
-      const auto text = read_file(file, 64_MiB);
-      ASSERT_TRUE(text);
-      const auto table = read_csv(*text, file.string());
+      const auto text = value_of(read_file(file, 64_MiB));
+      const auto table = read_csv(text, file.string());
       ASSERT_TRUE(table);
       std::map<std::pair<int, int>, ClusterView> clusters;
       for (const auto& row : table->rows) {
@@ -119,22 +108,19 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
 
         auto place = clusters.find({gpus, nodes});
         if (place == clusters.end()) {
-          const auto config = cluster_for({.device = machine.device,
-                                           .gpus = gpus,
-                                           .gpus_per_node = gpus / nodes,
-                                           .internode_per_gpu = machine.internode_per_gpu,
-                                           .node = machine.node},
-                                          loader);
-          ASSERT_TRUE(config) << config.error().message;
-          auto cluster = build_cluster(*config);
-          ASSERT_TRUE(cluster) << cluster.error().message;
-          place = clusters.emplace(std::pair(gpus, nodes), *std::move(cluster)).first;
+          const auto config = value_of(cluster_for({.device = machine.device,
+                                                    .gpus = gpus,
+                                                    .gpus_per_node = gpus / nodes,
+                                                    .internode_per_gpu = machine.internode_per_gpu,
+                                                    .node = machine.node},
+                                                   loader));
+          auto cluster = value_of(build_cluster(config));
+          place = clusters.emplace(std::pair(gpus, nodes), std::move(cluster)).first;
         }
         Participants group{.cluster = &place->second, .devices = {}, .flow = 0};
         for (int i = 0; i < gpus; ++i) group.devices.emplace_back(i);
-        const auto forecast = predict(*kind, bytes * 1_B, group, *parameters);
-        ASSERT_TRUE(forecast) << forecast.error().message;
-        const double error = forecast->time / (measured * 1_us) - 1;
+        const auto forecast = value_of(predict(*kind, bytes * 1_B, group, parameters));
+        const double error = forecast.time / (measured * 1_us) - 1;
         errors[std::tuple(field("op"), gpus, nodes, std::string(size_class(bytes)))].push_back(
             error);
         if (bytes >= 16e6) large.push_back(error);
@@ -155,5 +141,4 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
   }
 }
 
-}  // namespace accuracy_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::accuracy_test

@@ -1,9 +1,7 @@
 // Adaptive routing by the load of a whole operation: minimal while that is even, detours as far as
 // it is not. A dragonfly of 9 groups of 8 NICs of 10 GB/s, one cable of 10 GB/s between any two
 // groups.
-#include <gtest/gtest.h>
-#include <map>
-
+#include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
 #include "strategies/comm/algorithms.h"
@@ -74,10 +72,9 @@ TEST(Adaptive, SpreadsAShiftByAWholeGroup) {
 // is a NIC's 1 at x = 27/28: no more takes a detour than keeps the NICs busy.
 TEST(Adaptive, SpreadsNoMoreThanNicsCanUse) {
   const auto adaptive = dragonfly(Routing::kAdaptive);
-  const auto pattern = direct_shift(striding(adaptive, 4));
-  ASSERT_TRUE(pattern);
-  EXPECT_NEAR(pattern->detour, 27.0 / 28, 1e-9);
-  EXPECT_NEAR(rate(*pattern, adaptive) / 1_GB_s, 10, 1e-9);
+  const auto pattern = value_of(direct_shift(striding(adaptive, 4)));
+  EXPECT_NEAR(pattern.detour, 27.0 / 28, 1e-9);
+  EXPECT_NEAR(rate(pattern, adaptive) / 1_GB_s, 10, 1e-9);
 }
 
 // Message by message, the same links carry the same.
@@ -89,9 +86,8 @@ TEST(Adaptive, LoadsTheSameLinksMessageByMessage) {
   ASSERT_TRUE(pattern && steps);
   std::map<LinkId, double> loads;
   for (const Message& message : steps->messages) {
-    const auto route = steps->route_of(message, group);
-    ASSERT_TRUE(route);
-    for (const RoutedLink& part : route->taken(pattern->detour))
+    const auto route = value_of(steps->route_of(message, group));
+    for (const RoutedLink& part : route.taken(pattern->detour))
       loads[part.link] += part.share * message.part;
   }
   ASSERT_EQ(loads.size(), pattern->loads.size());

@@ -1,15 +1,13 @@
 // Every algorithm on clusters small enough to work it out by hand.
-#include <gtest/gtest.h>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_builder.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace algorithms_test {
+namespace foreshard::comm::algorithms_test {
 
 FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
@@ -19,6 +17,12 @@ FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Pa
       if (form.algorithm == algorithm) return form;
   ADD_FAILURE() << "no form " << algorithm;
   return {};
+}
+
+Parameters one_form(const std::string& algorithm) {
+  Parameters parameters{.name = "test", .forms = std::vector<FormParameters>(1)};
+  parameters.forms[0].algorithm = algorithm;
+  return parameters;
 }
 
 // By hand: a hop is device - switch - device, 2 us. 8 ranks, 800 MB: 14 steps of 100 MB at
@@ -99,9 +103,8 @@ TEST(NvlsAllReduce, LoadsEveryLinkAndItsHeadOnceMore) {
 TEST(NvlsAllReduce, IsLeftOutWithoutACommonSwitch) {
   for (const auto& cluster : {mesh_of_four(), rails(2, 2)}) {
     const auto forms =
-        flat_forms(CollectiveKind::kAllReduce, everyone(cluster), ideal_parameters());
-    ASSERT_TRUE(forms);
-    for (const auto& form : *forms) EXPECT_NE(form.algorithm, "nvls");
+        value_of(flat_forms(CollectiveKind::kAllReduce, everyone(cluster), ideal_parameters()));
+    for (const auto& form : forms) EXPECT_NE(form.algorithm, "nvls");
   }
 }
 
@@ -168,10 +171,10 @@ TEST(RingInAMesh, UsesAllLinksEvenly) {
 // passes GPU 0. No ring is over PCIe, and six GPUs, which a ring of links of their own joins, need
 // no relay.
 TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto config = loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml");
-  ASSERT_TRUE(config) << config.error().message;
-  const auto cluster = *build_cluster(*config);
+  yaml::Loader loader(shipped_options());
+  const auto config =
+      value_of(loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml"));
+  const auto cluster = *build_cluster(config);
   for (const std::int32_t members : {5, 6}) {
     const auto flat =
         (*flat_forms(CollectiveKind::kAllReduce, first(cluster, members), ideal_parameters()))[0];
@@ -220,16 +223,14 @@ TEST(TreeAllReduce, HasLogarithmicLatency) {
 // 700 MB / (100 GB/s x 0.8 x 7/8) = 10 ms, plus 5 us and 7 x (2 us wire + 1 us).
 TEST(Forms, ApplyTheProtocolsNumbers) {
   const auto cluster = star(8);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "ring";
+  Parameters parameters = one_form("ring");
+  FormParameters& form = parameters.forms[0];
   form.protocol = Protocol::kLl128;
   form.base = 5_us;
   form.hop.nvlink = 1_us;
   form.efficiency.nvlink = 0.8;
   form.turnaround = 1;
   form.channels = 25;
-  parameters.forms.push_back(form);
   const auto flat = (*flat_forms(CollectiveKind::kAllGather, everyone(cluster), parameters))[0];
   EXPECT_EQ(flat.protocol, "LL128");
   EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 10.026, 1e-9);
@@ -240,15 +241,13 @@ TEST(Forms, ApplyTheProtocolsNumbers) {
 // Two channels of 5 GB/s carry 10 GB/s although the NIC could 25: 100 MB take 10 ms.
 TEST(Forms, AreCappedByTheirChannels) {
   const auto cluster = rails(2, 1);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "direct";
+  Parameters parameters = one_form("direct");
+  FormParameters& form = parameters.forms[0];
   form.network_channels = 2;
   form.network_channel_rate = 5_GB_s;
-  parameters.forms.push_back(form);
-  const auto forecast = predict(CollectiveKind::kSend, 100_MB, everyone(cluster), parameters);
-  ASSERT_TRUE(forecast);
-  EXPECT_NEAR(forecast->time / 1_ms, 10.003, 1e-9);
+  const auto forecast =
+      value_of(predict(CollectiveKind::kSend, 100_MB, everyone(cluster), parameters));
+  EXPECT_NEAR(forecast.time / 1_ms, 10.003, 1e-9);
 }
 
 // A channel moves 20 GB/s and takes 1 MB before another one is opened: of ten, five fill a link of
@@ -256,13 +255,11 @@ TEST(Forms, AreCappedByTheirChannels) {
 // and then the link decides. A link of 10 GB/s is slower than one channel. 2 us of wire.
 TEST(Forms, ChannelsHaveARateOfTheirOwn) {
   const auto cluster = star(2);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "direct";
+  Parameters parameters = one_form("direct");
+  FormParameters& form = parameters.forms[0];
   form.channels = 10;
   form.channel_rate = 20_GB_s;
   form.channel_bytes = 1_MB;
-  parameters.forms.push_back(form);
   const auto time = [&](Bytes bytes) {
     const auto forecast = predict(CollectiveKind::kSend, bytes, everyone(cluster), parameters);
     return (forecast->time - 2_us) / 1_us;
@@ -278,10 +275,7 @@ TEST(Forms, ChannelsHaveARateOfTheirOwn) {
 
 // An operation that crosses the network starts the host's thread once, however many hops it has.
 TEST(Forms, StartTheHostsThreadOnceAcrossTheNetwork) {
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "ring";
-  parameters.forms.push_back(form);
+  const Parameters parameters = one_form("ring");
   Parameters with_base = parameters;
   with_base.forms[0].network_base = 5_us;
   const auto added = [&](const ClusterView& cluster) {
@@ -297,27 +291,22 @@ TEST(Forms, StartTheHostsThreadOnceAcrossTheNetwork) {
 // Of a transfer whose communicator has one channel for a peer, one carries: twice the time.
 TEST(Forms, TransfersHaveTheChannelsOfTheirCommunicator) {
   const auto cluster = rails(2, 1);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "direct";
+  Parameters parameters = one_form("direct");
+  FormParameters& form = parameters.forms[0];
   form.network_channels = 2;
   form.network_channel_rate = 5_GB_s;
-  parameters.forms.push_back(form);
   Participants group = everyone(cluster);
   group.peer_channels = 1;
-  const auto forecast = predict(CollectiveKind::kSend, 100_MB, group, parameters);
-  ASSERT_TRUE(forecast);
-  EXPECT_NEAR(forecast->time / 1_ms, 20.003, 1e-9);
+  const auto forecast = value_of(predict(CollectiveKind::kSend, 100_MB, group, parameters));
+  EXPECT_NEAR(forecast.time / 1_ms, 20.003, 1e-9);
 }
 
 // Two devices on sockets of their own, PCIe 63 GB/s, of which 10 GB/s go through the host: 100 MB
 // take 10 ms and not 1.6, and the same on one switch, which needs no host, still 1.6.
 TEST(Forms, GoThroughTheHostAtARateOfItsOwn) {
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "direct";
+  Parameters parameters = one_form("direct");
+  FormParameters& form = parameters.forms[0];
   form.host_rate = 10_GB_s;
-  parameters.forms.push_back(form);
   const auto time = [&](bool one_switch) {
     ClusterView::Builder builder("hosts");
     const auto type = builder.add_device_type(DeviceType{});
@@ -338,27 +327,23 @@ TEST(Forms, GoThroughTheHostAtARateOfItsOwn) {
 // 1 ms, though only 10 MB leave.
 TEST(Forms, ChannelsOfAnAllToAllCopyWhatAMemberKeeps) {
   const auto cluster = star(2);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "pairwise";
+  Parameters parameters = one_form("pairwise");
+  FormParameters& form = parameters.forms[0];
   form.channels = 2;
   form.channel_rate = 10_GB_s;
-  parameters.forms.push_back(form);
-  const auto forecast = predict(CollectiveKind::kAllToAll, 20_MB, everyone(cluster), parameters);
-  ASSERT_TRUE(forecast);
-  EXPECT_NEAR((forecast->time - 2_us) / 1_ms, 1, 1e-9);
+  const auto forecast =
+      value_of(predict(CollectiveKind::kAllToAll, 20_MB, everyone(cluster), parameters));
+  EXPECT_NEAR((forecast.time - 2_us) / 1_ms, 1, 1e-9);
 }
 
 // Copies of an all-to-all hide behind the next chunk: 40 MB leave and arrive in 10 chunks of 8 MB
 // of the operation in 400 us; then half of a chunk's 80 us. Less than a chunk is a chunk.
 TEST(Forms, CopiesOfAnAllToAllHideButTheLast) {
   const auto cluster = star(2);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "pairwise";
+  Parameters parameters = one_form("pairwise");
+  FormParameters& form = parameters.forms[0];
   form.chunk = 8_MB;
   form.turnaround = 0.5;
-  parameters.forms.push_back(form);
   const auto time = [&](Bytes bytes) {
     return predict(CollectiveKind::kAllToAll, bytes, everyone(cluster), parameters)->time - 2_us;
   };
@@ -371,15 +356,13 @@ TEST(Forms, CopiesOfAnAllToAllHideButTheLast) {
 // of 10 GB/s (10 us), in one pair and in two, and half of that again, as they are one chunk.
 TEST(Forms, PairsOfAnExchangeDoNotSpeedEachOtherUp) {
   const auto cluster = star(4);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "pairwise";
+  Parameters parameters = one_form("pairwise");
+  FormParameters& form = parameters.forms[0];
   form.channels = 10;
   form.channel_rate = 10_GB_s;
   form.channel_bytes = 1_MB;
   form.chunk = 4_MB;
   form.turnaround = 0.5;
-  parameters.forms.push_back(form);
   const auto time = [&](std::vector<Transfer> transfers, Bytes bytes) {
     Participants group = everyone(cluster);
     group.transfers = std::move(transfers);
@@ -396,17 +379,14 @@ TEST(Forms, PairsOfAnExchangeDoNotSpeedEachOtherUp) {
 // 1 us + 2 x bytes / 100 GB/s against 3 us + bytes / 100 GB/s: equal at 200 kB.
 TEST(BestForm, IsTheFasterOneForTheSize) {
   const auto cluster = star(2);
-  Parameters parameters{.name = "test", .forms = {}};
-  FormParameters form;
-  form.algorithm = "direct";
+  Parameters parameters = one_form("direct");
+  FormParameters& form = parameters.forms[0];
   form.protocol = Protocol::kLl;
   form.base = 1_us;
   form.efficiency.nvlink = 0.5;
-  parameters.forms.push_back(form);
   form.protocol = Protocol::kSimple;
   form.base = 3_us;
   form.efficiency.nvlink = 1;
-  parameters.forms.push_back(form);
   const auto choose = [&](Bytes bytes) {
     return predict(CollectiveKind::kSend, bytes, everyone(cluster), parameters)->form.protocol;
   };
@@ -414,5 +394,4 @@ TEST(BestForm, IsTheFasterOneForTheSize) {
   EXPECT_EQ(choose(201_kB), "Simple");
 }
 
-}  // namespace algorithms_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::algorithms_test

@@ -1,18 +1,12 @@
 // What every registered algorithm must obey. A new one is held to it without a line here.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
-#include <numeric>
 #include <rapidcheck.h>
-#include <set>
-#include <string>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/algorithms.h"
 
-namespace foreshard::comm {
-namespace contract_test {
+namespace foreshard::comm::contract_test {
 
 using Members = std::uint64_t;  // a set of members, one bit each
 
@@ -95,7 +89,7 @@ Participants with_transfers(CollectiveKind kind, Participants group) {
   return group;
 }
 
-std::map<LinkId, double> loads_of(const std::vector<LinkLoad>& loads) {
+std::map<LinkId, double> live_sets_of(const std::vector<LinkLoad>& loads) {
   std::map<LinkId, double> map;
   for (const LinkLoad& load : loads) map[load.link] = load.bytes_per_byte;
   return map;
@@ -260,13 +254,10 @@ TEST_P(CollectiveContract, OneMemberCostsNothing) {
   const auto cluster = star(3);
   if (GetParam().kind == CollectiveKind::kExchange) return;
   const Participants alone = with_transfers(GetParam().kind, first(cluster, 1));
-  const auto forms = flat_forms(GetParam().kind, alone, all_ideal());
-  ASSERT_TRUE(forms);
-  ASSERT_EQ(forms->size(), 1u);
-  EXPECT_EQ(forms->front().idle_time(1_GiB, cluster), 0_s);
-  const auto steps = stepwise_form(GetParam().name, GetParam().kind, alone);
-  ASSERT_TRUE(steps);
-  EXPECT_TRUE(steps->messages.empty());
+  const auto forms = value_of(flat_forms(GetParam().kind, alone, all_ideal()));
+  ASSERT_EQ(forms.size(), 1u);
+  EXPECT_EQ(forms.front().idle_time(1_GiB, cluster), 0_s);
+  EXPECT_TRUE(value_of(stepwise_form(GetParam().name, GetParam().kind, alone)).messages.empty());
 }
 
 // What readers of forms refuse rests on these two.
@@ -323,17 +314,16 @@ TEST_P(CollectiveContract, FlatAndStepwiseLoadTheSameLinks) {
     const auto& cluster = places[i];
     const std::int32_t p = counts[i];
     const auto group = with_transfers(GetParam().kind, first(cluster, p));
-    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
-    ASSERT_TRUE(steps) << steps.error().message;
+    const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, group));
     internal::LoadSum sum;
-    for (const Message& message : steps->messages) {
+    for (const Message& message : steps.messages) {
       if (GetParam().kind != CollectiveKind::kExchange) {
-        EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps->chunks);
+        EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps.chunks);
       }
       sum.add(*internal::route_between(group, message.from, message.to), message.part);
     }
-    const auto from_steps = loads_of(sum.take());
-    const auto from_flat = loads_of(ideal_form(GetParam(), first(cluster, p)).loads);
+    const auto from_steps = live_sets_of(sum.take());
+    const auto from_flat = live_sets_of(ideal_form(GetParam(), first(cluster, p)).loads);
     ASSERT_EQ(from_steps.size(), from_flat.size());
     for (const auto& [link, load] : from_flat) EXPECT_NEAR(from_steps.at(link), load, 1e-12) << p;
   }
@@ -347,13 +337,12 @@ TEST_P(CollectiveContract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
   for (const std::int32_t p : sizes()) {
     const auto cluster = place_for(GetParam(), p);
     const auto group = with_transfers(GetParam().kind, everyone(cluster));
-    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
-    ASSERT_TRUE(steps);
+    const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, group));
     const Bytes bytes = 64_MB;
     std::vector<double> durations;
-    for (const Message& message : steps->messages)
+    for (const Message& message : steps.messages)
       durations.push_back((message.latency + message.part * bytes / 100_GB_s) / 1_s);
-    const double time = Replay(GetParam(), p, *steps).run(durations);
+    const double time = Replay(GetParam(), p, steps).run(durations);
     const double flat = ideal_form(GetParam(), everyone(cluster)).idle_time(bytes, cluster) / 1_s;
     if (GetParam().name == "ring" || GetParam().name == "direct") {
       EXPECT_NEAR(time, flat, 1e-9 * flat) << p;
@@ -447,10 +436,9 @@ TEST_P(CollectiveContract, LoadsAlikeLinksAlike) {
   if (GetParam().kind == CollectiveKind::kExchange || GetParam().kind == CollectiveKind::kShift)
     return;
   for (const auto& cluster : {star(6), rails(1, 4), rails(2, 4), rails(4, 2), rails(6, 1)}) {
-    const auto forms = flat_forms(GetParam().kind,
-                                  with_transfers(GetParam().kind, everyone(cluster)), all_ideal());
-    ASSERT_TRUE(forms);
-    for (const FlatCollective& form : *forms) {
+    const auto forms = value_of(flat_forms(
+        GetParam().kind, with_transfers(GetParam().kind, everyone(cluster)), all_ideal()));
+    for (const FlatCollective& form : forms) {
       if (form.algorithm != GetParam().name) continue;
       std::map<std::pair<VertexKind, VertexKind>, double> by_kind;
       for (const LinkLoad& load : form.loads) {
@@ -471,5 +459,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveContract,
                                   std::string(algorithm.param.name);
                          });
 
-}  // namespace contract_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::contract_test

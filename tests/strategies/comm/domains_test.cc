@@ -1,31 +1,20 @@
 // Rings on meshes of several nodes, and sums in the switches of racks: loads worked out by hand,
 // and times against published runs of nccl-tests and rccl-tests.
-#include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <set>
-#include <string>
-#include <vector>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace domains_test {
+namespace foreshard::comm::domains_test {
 
 using enum program::CollectiveKind;
 
 ClusterView cluster_of(const std::string& text) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto config = loader.read_text<ClusterConfig>(text, "cluster.yaml");
-  EXPECT_TRUE(config) << config.error().message;
-  auto cluster = build_cluster(*config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  yaml::Loader loader(shipped_options());
+  return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
 std::string meshes(int nodes, const std::string& node) {
@@ -39,7 +28,7 @@ struct Spread {
   double least = 1e300;
   double most = 0;
 };
-Spread loads_of(LinkKind kind, const ClusterView& cluster, const Pattern& pattern) {
+Spread live_sets_of(LinkKind kind, const ClusterView& cluster, const Pattern& pattern) {
   Spread spread;
   for (const LinkLoad& load : pattern.loads) {
     if (cluster.links()[load.link.index()].kind != kind) continue;
@@ -54,9 +43,8 @@ Spread loads_of(LinkKind kind, const ClusterView& cluster, const Pattern& patter
 // all-reduce sends 2 x 7/8 of the bytes on each of 8 hops: 14 in all on 56 links.
 TEST(MeshRings, OfOneNodeUseEveryLinkAlike) {
   const auto cluster = cluster_of(meshes(1, "mi300x-8gpu"));
-  const auto pattern = ring_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern) << pattern.error().message;
-  const Spread links = loads_of(LinkKind::kNvLink, cluster, *pattern);
+  const auto pattern = value_of(ring_all_reduce(everyone(cluster)));
+  const Spread links = live_sets_of(LinkKind::kNvLink, cluster, pattern);
   EXPECT_EQ(links.links, 56u);
   EXPECT_NEAR(links.least, 0.25, 1e-12);
   EXPECT_NEAR(links.most, 0.25, 1e-12);
@@ -68,15 +56,14 @@ TEST(MeshRings, OfOneNodeUseEveryLinkAlike) {
 TEST(MeshRings, OfSeveralNodesUseEveryLinkAndAdapterAlike) {
   for (const int nodes : {2, 3, 4}) {
     const auto cluster = cluster_of(meshes(nodes, "mi300x-8gpu"));
-    const auto pattern = ring_all_reduce(everyone(cluster));
-    ASSERT_TRUE(pattern) << pattern.error().message;
+    const auto pattern = value_of(ring_all_reduce(everyone(cluster)));
     const double hop = 2 * (8.0 * nodes - 1) / (8.0 * nodes) / 8;
-    const Spread links = loads_of(LinkKind::kNvLink, cluster, *pattern);
+    const Spread links = live_sets_of(LinkKind::kNvLink, cluster, pattern);
     EXPECT_EQ(links.links, 56u * static_cast<std::size_t>(nodes));
     EXPECT_NEAR(links.least, hop, 1e-12);
     EXPECT_NEAR(links.most, hop, 1e-12);
-    EXPECT_NEAR(loads_of(LinkKind::kNetwork, cluster, *pattern).most, hop, 1e-12);
-    EXPECT_DOUBLE_EQ(pattern->ways, 8);
+    EXPECT_NEAR(live_sets_of(LinkKind::kNetwork, cluster, pattern).most, hop, 1e-12);
+    EXPECT_DOUBLE_EQ(pattern.ways, 8);
   }
 }
 
@@ -84,9 +71,8 @@ TEST(MeshRings, OfSeveralNodesUseEveryLinkAndAdapterAlike) {
 TEST(MeshTrees, UseEveryLinkAlike) {
   for (const int nodes : {1, 2}) {
     const auto cluster = cluster_of(meshes(nodes, "mi300x-8gpu"));
-    const auto pattern = tree_all_reduce(everyone(cluster));
-    ASSERT_TRUE(pattern) << pattern.error().message;
-    const Spread links = loads_of(LinkKind::kNvLink, cluster, *pattern);
+    const auto pattern = value_of(tree_all_reduce(everyone(cluster)));
+    const Spread links = live_sets_of(LinkKind::kNvLink, cluster, pattern);
     EXPECT_EQ(links.links, 56u * static_cast<std::size_t>(nodes));
     EXPECT_NEAR(links.least, 0.25, 1e-12);
     EXPECT_NEAR(links.most, 0.25, 1e-12);
@@ -99,13 +85,12 @@ TEST(Racks, HaveAHeadForEachAdapterAndAtMost32) {
   const std::string few = "{extends: gb200-nvl72, nics: {count: 18}}";
   for (const auto& [node, heads] : {std::pair<std::string, double>{"gb200-nvl72", 32}, {few, 18}}) {
     const auto cluster = cluster_of(meshes(2, node));
-    const auto pattern = nvls_tree_all_reduce(everyone(cluster));
-    ASSERT_TRUE(pattern) << pattern.error().message;
-    const Spread adapters = loads_of(LinkKind::kNetwork, cluster, *pattern);
+    const auto pattern = value_of(nvls_tree_all_reduce(everyone(cluster)));
+    const Spread adapters = live_sets_of(LinkKind::kNetwork, cluster, pattern);
     EXPECT_EQ(adapters.links, static_cast<std::size_t>(4 * heads)) << node;  // in, out, 2 racks
     EXPECT_NEAR(adapters.least, 1 / heads, 1e-12);
     EXPECT_NEAR(adapters.most, 1 / heads, 1e-12);
-    const Spread links = loads_of(LinkKind::kNvLink, cluster, *pattern);
+    const Spread links = live_sets_of(LinkKind::kNvLink, cluster, pattern);
     EXPECT_NEAR(links.least, 1, 1e-12);
     EXPECT_NEAR(links.most, 1 + 1 / heads, 1e-12);
   }
@@ -115,9 +100,7 @@ TEST(Racks, HaveAHeadForEachAdapterAndAtMost32) {
 TEST(Racks, HaveAHeadForEachOfTheAdaptersThatGpusShare) {
   const auto cluster = cluster_of(
       meshes(2, "{extends: dgx-h100, gpus: 4, nics: {count: 4}, pcie: {switches: 2, sockets: 1}}"));
-  const auto pattern = nvls_tree_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern) << pattern.error().message;
-  EXPECT_DOUBLE_EQ(pattern->ways, 4);
+  EXPECT_DOUBLE_EQ(value_of(nvls_tree_all_reduce(everyone(cluster))).ways, 4);
 }
 
 // Channels pass on chunks of one head after another, of half the size from four racks on: half the
@@ -155,10 +138,9 @@ struct Run {
 
 void expect_near(const Run& run) {
   const auto cluster = cluster_of(run.cluster);
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto shipped = loader.read_ref<Parameters>("nccl");
-  ASSERT_TRUE(shipped) << shipped.error().message;
-  Parameters parameters = *shipped;
+  yaml::Loader loader(shipped_options());
+  const auto shipped = value_of(loader.read_ref<Parameters>("nccl"));
+  Parameters parameters = shipped;
   if (*run.algorithm != '\0') {
     AlgorithmOverride choice;
     choice.operation = "all_reduce";
@@ -167,11 +149,10 @@ void expect_near(const Run& run) {
   }
   std::vector<double> errors;
   for (const auto& [bytes, measured] : run.rows) {
-    const auto forecast = predict(kAllReduce, bytes, everyone(cluster), parameters);
-    ASSERT_TRUE(forecast) << forecast.error().message;
-    errors.push_back(std::abs(forecast->time / measured - 1));
+    const auto forecast = value_of(predict(kAllReduce, bytes, everyone(cluster), parameters));
+    errors.push_back(std::abs(forecast.time / measured - 1));
     EXPECT_LT(errors.back(), run.worst)
-        << run.cluster << ": " << bytes / 1_MiB << " MiB in " << forecast->time / 1_us << " us";
+        << run.cluster << ": " << bytes / 1_MiB << " MiB in " << forecast.time / 1_us << " us";
   }
   std::ranges::sort(errors);
   EXPECT_LT(errors[errors.size() / 2], run.median) << run.cluster;
@@ -267,5 +248,4 @@ TEST(MeasuredMeshes, OfMi300xAndMi350x) {
   expect_near({two, {{128_MiB, 1095_us}, {128_MiB, 1009_us}, {64_MiB, 661_us}}, 0.2, 0.25});
 }
 
-}  // namespace domains_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::domains_test

@@ -1,20 +1,15 @@
 // A group call of sends and receives: by hand, and beside what it generalises.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 
 namespace foreshard::comm {
 namespace {
 
-using testing::HasSubstr;
-
 FlatCollective only_form(CollectiveKind kind, const Participants& group) {
-  const auto forms = flat_forms(kind, group, ideal_parameters());
-  EXPECT_TRUE(forms) << (forms ? "" : forms.error().message);
-  return forms ? forms->front() : FlatCollective{};
+  return value_of(flat_forms(kind, group, ideal_parameters())).front();
 }
 
 // By hand, 100 GB/s each way: member 0 sends 30 MB to 1 and 10 MB to 2; 2 sends 20 MB to 1. Member
@@ -79,8 +74,7 @@ TEST(Broadcast, StartsAtItsRoot) {
 }
 
 std::string fault_in_exchange(CollectiveKind kind, const Participants& group) {
-  const auto forms = flat_forms(kind, group, ideal_parameters());
-  return forms ? "accepted" : forms.error().message;
+  return message_of(flat_forms(kind, group, ideal_parameters()));
 }
 
 TEST(Exchange, NamesWhatIsWrong) {

@@ -1,10 +1,7 @@
 // What NCCL's younger algorithms put on links, worked out by hand; which of them are taken.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
@@ -12,11 +9,8 @@
 #include "strategies/comm/sweep.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace nccl_algorithms_test {
+namespace foreshard::comm::nccl_algorithms_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
 using enum program::CollectiveKind;
 
 double load_of(const ClusterView& cluster, const Pattern& pattern, const char* from,
@@ -29,26 +23,23 @@ double load_of(const ClusterView& cluster, const Pattern& pattern, const char* f
 // Eight members: everyone gives 1/8 to the switch and takes all of it.
 TEST(Nvls, GathersThroughTheSwitch) {
   const auto cluster = star(8);
-  const auto gather = nvls_all_gather(everyone(cluster));
-  ASSERT_TRUE(gather);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *gather, "gpu3", "hub"), 0.125);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *gather, "hub", "gpu3"), 1);
-  const auto scatter = nvls_reduce_scatter(everyone(cluster));
-  ASSERT_TRUE(scatter);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *scatter, "gpu3", "hub"), 1);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *scatter, "hub", "gpu3"), 0.125);
+  const auto gather = value_of(nvls_all_gather(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, gather, "gpu3", "hub"), 0.125);
+  EXPECT_DOUBLE_EQ(load_of(cluster, gather, "hub", "gpu3"), 1);
+  const auto scatter = value_of(nvls_reduce_scatter(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, scatter, "gpu3", "hub"), 1);
+  EXPECT_DOUBLE_EQ(load_of(cluster, scatter, "hub", "gpu3"), 0.125);
 }
 
 // Two nodes of four: 1 + 1/4 to the node's switch. Between two nodes both trees have one edge, so
 // each head sends 1/4 up one tree's half and down the other's: 1/8 + 1/8.
 TEST(NvlsTree, SendsHeadsPartsBetweenNodes) {
   const auto cluster = rails(2, 4);
-  const auto pattern = nvls_tree_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern) << pattern.error().message;
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "gpu0.1", "hub0"), 1.25);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "hub1", "gpu1.3"), 1.25);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "nic0.2", "leaf2"), 0.25);
-  EXPECT_DOUBLE_EQ(pattern->path.network, 2);
+  const auto pattern = value_of(nvls_tree_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "gpu0.1", "hub0"), 1.25);
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "hub1", "gpu1.3"), 1.25);
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "nic0.2", "leaf2"), 0.25);
+  EXPECT_DOUBLE_EQ(pattern.path.network, 2);
   EXPECT_EQ(nvls_tree_all_reduce(everyone(star(4))).error().code, Error::Code::kUnsupported);
   EXPECT_EQ(nvls_tree_all_reduce(everyone(rails(4, 1))).error().code, Error::Code::kUnsupported);
 }
@@ -59,11 +50,10 @@ TEST(Collnet, NeedsAndUsesSwitchesThatAdd) {
     const auto cluster = rails(nodes, 4, true);
     for (auto* pattern_of :
          {collnet_chain_all_reduce, collnet_direct_all_reduce, nvls_all_reduce}) {
-      const auto pattern = pattern_of(everyone(cluster));
-      ASSERT_TRUE(pattern) << pattern.error().message;
-      EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "nic1.2", "leaf2"), 0.25);
-      EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "leaf2", "nic1.2"), 0.25);
-      EXPECT_DOUBLE_EQ(pattern->path.network, 1);
+      const auto pattern = value_of(pattern_of(everyone(cluster)));
+      EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "nic1.2", "leaf2"), 0.25);
+      EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "leaf2", "nic1.2"), 0.25);
+      EXPECT_DOUBLE_EQ(pattern.path.network, 1);
     }
     // Chains: a member passes on all parts but that which starts (or ends) at it: 2 x 3/4.
     EXPECT_DOUBLE_EQ(
@@ -98,34 +88,29 @@ TEST(Pat, SendsFarFirst) {
 // 8 members: 3 rounds of halving, 3 of doubling, against 14 steps of the ring; as many bytes.
 TEST(HalvingDoubling, TakesLogarithmicallyManyRounds) {
   const auto cluster = star(8);
-  const auto pattern = halving_doubling_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern);
-  EXPECT_DOUBLE_EQ(pattern->path.nvlink, 6);
-  EXPECT_DOUBLE_EQ(pattern->sent_per_member, 2 * 7.0 / 8);
-  EXPECT_NEAR(load_of(cluster, *pattern, "gpu0", "hub"), 2 * 7.0 / 8, 1e-12);
+  const auto pattern = value_of(halving_doubling_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(pattern.path.nvlink, 6);
+  EXPECT_DOUBLE_EQ(pattern.sent_per_member, 2 * 7.0 / 8);
+  EXPECT_NEAR(load_of(cluster, pattern, "gpu0", "hub"), 2 * 7.0 / 8, 1e-12);
 }
 
 // Two nodes of four. All-reduce: 2 x 3/4 inside, 2 x 1/2 of a quarter between. All-to-all: 3/4
 // inside; 1/2 between, on the member's own rail.
 TEST(Hierarchical, StaysOnTheRail) {
   const auto cluster = rails(2, 4);
-  const auto reduce = hierarchical_all_reduce(everyone(cluster));
-  ASSERT_TRUE(reduce);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *reduce, "gpu0.1", "hub0"), 1.5);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *reduce, "nic0.1", "leaf1"), 0.25);
-  const auto exchange = hierarchical_all_to_all(everyone(cluster));
-  ASSERT_TRUE(exchange);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "gpu0.1", "hub0"), 0.75);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "nic0.1", "leaf1"), 0.5);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "leaf1", "spine"), 0);
-  EXPECT_DOUBLE_EQ(exchange->path.network, 1);
+  const auto reduce = value_of(hierarchical_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, reduce, "gpu0.1", "hub0"), 1.5);
+  EXPECT_DOUBLE_EQ(load_of(cluster, reduce, "nic0.1", "leaf1"), 0.25);
+  const auto exchange = value_of(hierarchical_all_to_all(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "gpu0.1", "hub0"), 0.75);
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "nic0.1", "leaf1"), 0.5);
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "leaf1", "spine"), 0);
+  EXPECT_DOUBLE_EQ(exchange.path.network, 1);
 }
 
 Parameters shipped() {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto read = loader.read_ref<Parameters>("nccl");
-  EXPECT_TRUE(read) << (read ? "" : read.error().message);
-  return read ? *std::move(read) : ideal_parameters();
+  yaml::Loader loader(shipped_options());
+  return value_of(loader.read_ref<Parameters>("nccl"));
 }
 
 AlgorithmOverride choice(const std::string& operation, const std::string& algorithm) {
@@ -213,10 +198,10 @@ TEST(Choices, ThatDevicesCannotObeyAreErrors) {
 }
 
 TEST(Choices, AreCheckedWhenRead) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   const auto fault = [&](const std::string& text) {
     const auto read = loader.read_text<Parameters>("extends: nccl\n" + text, "mine.yaml");
-    return read ? std::string("accepted") : read.error().message;
+    return message_of(read);
   };
   EXPECT_EQ(fault("choices:\n  - {operation: all_reduce, algorithm: tree, to_nodes: 4}\n"),
             "accepted");
@@ -234,13 +219,10 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
   parameters.tuner = TunerKind::kNccl;
-  const auto repertoire = AlgorithmSelector::of(kAllGather, everyone(cluster), parameters);
-  ASSERT_TRUE(repertoire);
-  EXPECT_FALSE(repertoire->takes_fastest());
+  EXPECT_FALSE(value_of(AlgorithmSelector::of(kAllGather, everyone(cluster), parameters)).takes_fastest());
   for (const Bytes bytes : {1_KiB, 1_MiB, 1_GiB}) {
-    const auto rows = sweep(kAllGather, everyone(cluster), parameters, {bytes});
-    ASSERT_TRUE(rows);
-    const SweepRow& row = rows->front();
+    const auto rows = value_of(sweep(kAllGather, everyone(cluster), parameters, {bytes}));
+    const SweepRow& row = rows.front();
     ASSERT_TRUE(row.nccl);
     EXPECT_EQ(row.taken.algorithm, row.nccl->algorithm);
     EXPECT_EQ(row.taken.protocol, name_of(row.nccl->protocol));
@@ -254,11 +236,10 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
 // tuner, are left to our times.
 TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
   const auto taken = [](const std::string& node, TunerKind tuner, std::int32_t ranks) {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    yaml::Loader loader(shipped_options());
     const auto config =
-        loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml");
-    EXPECT_TRUE(config) << (config ? "" : config.error().message);
-    const auto cluster = *build_cluster(*config);
+        value_of(loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml"));
+    const auto cluster = *build_cluster(config);
     Parameters parameters = shipped();
     parameters.tuner = tuner;
     const auto repertoire = AlgorithmSelector::of(kAllReduce, first(cluster, ranks), parameters);
@@ -284,13 +265,11 @@ TEST(Sweep, CountsAsNcclTestsDo) {
   EXPECT_DOUBLE_EQ(bus_factor(kBroadcast, 8), 1);
   EXPECT_THAT(sizes_between(1_KiB, 4_KiB, 2), ElementsAre(1_KiB, 2_KiB, 4_KiB));
   const auto cluster = star(8);
-  const auto rows = sweep(kAllReduce, everyone(cluster), ideal_parameters(), {1_GB});
-  ASSERT_TRUE(rows);
-  EXPECT_NEAR(rows->front().bus_rate / rows->front().algorithm_rate, 1.75, 1e-12);
-  EXPECT_TRUE(rows->front().taken.bottleneck.valid());
-  EXPECT_TRUE(rows->front().runner_up);
-  EXPECT_FALSE(rows->front().nccl);
+  const auto rows = value_of(sweep(kAllReduce, everyone(cluster), ideal_parameters(), {1_GB}));
+  EXPECT_NEAR(rows.front().bus_rate / rows.front().algorithm_rate, 1.75, 1e-12);
+  EXPECT_TRUE(rows.front().taken.bottleneck.valid());
+  EXPECT_TRUE(rows.front().runner_up);
+  EXPECT_FALSE(rows.front().nccl);
 }
 
-}  // namespace nccl_algorithms_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::nccl_algorithms_test

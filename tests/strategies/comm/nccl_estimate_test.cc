@@ -1,21 +1,14 @@
 // NCCL's own times, worked out by hand from its formulas; and how far they are from measurements.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <map>
-#include <optional>
-#include <string>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "tests/strategies/comm/nccl_nodes.h"
+#include "tests/test.h"
 
 #include "strategies/comm/nccl/estimate.h"
 
-namespace foreshard::comm::nccl {
-namespace nccl_estimate_test {
+namespace foreshard::comm::nccl::nccl_estimate_test {
 
 using program::CollectiveKind;
 
@@ -137,9 +130,8 @@ TEST(Estimates, AreAsFarFromMeasurementsAsKnown) {
   };
   for (const Row& row : rows) {
     const auto path = folder / ("aiconfigurator_" + std::string(row.file) + ".csv");
-    const auto text = read_file(path, 64_MiB);
-    ASSERT_TRUE(text);
-    const auto table = read_csv(*text, path.string());
+    const auto text = value_of(read_file(path, 64_MiB));
+    const auto table = read_csv(text, path.string());
     ASSERT_TRUE(table);
     const auto communicator = communicator_on({.device = row.device, .gpus = 8});
     std::vector<double> errors[3];
@@ -160,5 +152,4 @@ TEST(Estimates, AreAsFarFromMeasurementsAsKnown) {
   }
 }
 
-}  // namespace nccl_estimate_test
-}  // namespace foreshard::comm::nccl
+}  // namespace foreshard::comm::nccl::nccl_estimate_test

@@ -1,9 +1,6 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
-#include <gtest/gtest.h>
-#include <utility>
-
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 
@@ -11,28 +8,20 @@ namespace foreshard::comm::nccl {
 
 const Tables& shipped_tables() {
   static const Tables tables = [] {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-    auto read = loader.read_ref<Tables>("nccl-2.28");
-    EXPECT_TRUE(read) << (read ? "" : read.error().message);
-    return read ? *std::move(read) : Tables{};
+    yaml::Loader loader(shipped_options());
+    return value_of(loader.read_ref<Tables>("nccl-2.28"));
   }();
   return tables;
 }
 
 Communicator communicator_on(const ClusterRequest& request, std::vector<DeviceId> devices) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto config = cluster_for(request, loader);
-  EXPECT_TRUE(config) << (config ? "" : config.error().message);
-  if (!config) return {};
-  const auto cluster = build_cluster(*config);
-  EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().message);
-  if (!cluster) return {};
-  Participants group{.cluster = &*cluster, .devices = std::move(devices)};
+  yaml::Loader loader(shipped_options());
+  const auto config = value_of(cluster_for(request, loader));
+  const auto cluster = value_of(build_cluster(config));
+  Participants group{.cluster = &cluster, .devices = std::move(devices)};
   if (group.devices.empty())
     for (std::int32_t i = 0; i < request.gpus; ++i) group.devices.emplace_back(i);
-  const auto communicator = communicator_of(group, shipped_tables());
-  EXPECT_TRUE(communicator) << (communicator ? "" : communicator.error().message);
-  return communicator ? *communicator : Communicator{};
+  return value_of(communicator_of(group, shipped_tables()));
 }
 
 }  // namespace foreshard::comm::nccl

@@ -1,26 +1,20 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace parameters_test {
-
-using testing::HasSubstr;
+namespace foreshard::comm::parameters_test {
 
 Result<Parameters> nccl() {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   return loader.read_ref<Parameters>("nccl");
 }
 
 TEST(NcclParameters, HaveASourceAndServeEveryKind) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
-  for (const FormParameters& form : parameters->forms) {
+  const auto parameters = value_of(nccl());
+  for (const FormParameters& form : parameters.forms) {
     EXPECT_FALSE(form.source.empty()) << form.algorithm;
     EXPECT_NE(form.evidence, yaml::Evidence::kUser) << form.algorithm;
   }
@@ -28,43 +22,39 @@ TEST(NcclParameters, HaveASourceAndServeEveryKind) {
   for (const auto kind :
        {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
         CollectiveKind::kBroadcast, CollectiveKind::kAllToAll})
-    EXPECT_TRUE(predict(kind, 1_MB, everyone(cluster), *parameters)) << name_of(kind);
-  EXPECT_TRUE(predict(CollectiveKind::kSend, 1_MB, first(cluster, 2), *parameters));
+    EXPECT_TRUE(predict(kind, 1_MB, everyone(cluster), parameters)) << name_of(kind);
+  EXPECT_TRUE(predict(CollectiveKind::kSend, 1_MB, first(cluster, 2), parameters));
 }
 
 // LL for small messages, Simple for large ones, as NCCL does.
 TEST(NcclParameters, ChooseTheProtocolBySize) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(nccl());
   const auto cluster = star(8);
   const auto protocol = [&](Bytes bytes) {
-    return predict(CollectiveKind::kAllReduce, bytes, everyone(cluster), *parameters)
-        ->form.protocol;
+    return predict(CollectiveKind::kAllReduce, bytes, everyone(cluster), parameters)->form.protocol;
   };
   EXPECT_EQ(protocol(1_KiB), "LL");
   EXPECT_EQ(protocol(1_GiB), "Simple");
 }
 
 TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(nccl());
   Transport transport{.name = "efa"};
-  EXPECT_FALSE(replaced_number(*parameters, transport));
+  EXPECT_FALSE(replaced_number(parameters, transport));
   transport.eager_limit = {.value = 16_KiB};  // the default, but written
-  const auto fault = replaced_number(*parameters, transport);
-  ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->key, "eager_limit");
-  EXPECT_EQ(fault->message,
+  const auto fault = value_of(replaced_number(parameters, transport));
+  EXPECT_EQ(fault.key, "eager_limit");
+  EXPECT_EQ(fault.message,
             "transport 'efa' gives eager_limit, but communication 'NCCL' has numbers of its own "
             "for 'efa' (transports)");
-  EXPECT_EQ(fault->help, "remove eager_limit, or give the transport a name of its own");
+  EXPECT_EQ(fault.help, "remove eager_limit, or give the transport a name of its own");
   transport.name = "my-efa";
-  EXPECT_FALSE(replaced_number(*parameters, transport));
+  EXPECT_FALSE(replaced_number(parameters, transport));
 }
 
 // Through the collectives of a cluster: with own numbers they are taken, with NCCL's too.
 TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>("{nodes: 2, node: hgx-a100-efa}", "c.yaml");
   const auto time = [&](const Parameters& parameters) {
     const auto cluster = *build_cluster(config);
@@ -83,15 +73,15 @@ TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
 
 // Settings that come with a transport hold inside a node as well, but not for sends to all.
 TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-h100}", "c.yaml");
   config.node->value.nics->transport =
       yaml::Ref<Transport>{*loader.read_ref<Transport>("gpudirect-tcpxo"), "gpudirect-tcpxo"};
   const auto cluster = *build_cluster(config);
   const Parameters parameters = *nccl();
-  const auto forms = flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters);
-  ASSERT_TRUE(forms) << forms.error().message;
-  for (const FlatCollective& form : *forms) {
+  const auto forms =
+      value_of(flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters));
+  for (const FlatCollective& form : forms) {
     EXPECT_TRUE(form.algorithm == "ring" || form.algorithm == "tree") << form.algorithm;
     EXPECT_EQ(form.protocol, "Simple");
   }
@@ -100,7 +90,7 @@ TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
 
 // Nodes of different settings run what both allow; where that is nothing, it is no licence for all.
 TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>(
       "{name: two, groups: [{node: dgx-h100}, {node: dgx-h100}], fabric: {kind: single-switch}}",
       "c.yaml");
@@ -114,13 +104,11 @@ TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
     }
     return flat_forms(CollectiveKind::kAllReduce, everyone(*build_cluster(config)), *nccl());
   };
-  const auto common = forms_with({"ring", "tree"}, {"tree"});
-  ASSERT_TRUE(common) << common.error().message;
-  ASSERT_FALSE(common->empty());
-  for (const FlatCollective& form : *common) EXPECT_EQ(form.algorithm, "tree");
-  const auto none = forms_with({"ring"}, {"tree"});
-  ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("leave no algorithm or no protocol that both allow"));
+  const auto common = value_of(forms_with({"ring", "tree"}, {"tree"}));
+  ASSERT_FALSE(common.empty());
+  for (const FlatCollective& form : common) EXPECT_EQ(form.algorithm, "tree");
+  EXPECT_THAT(message_of(forms_with({"ring"}, {"tree"})),
+              HasSubstr("leave no algorithm or no protocol that both allow"));
 }
 
 // Eight nodes of one member each send seven messages: those of at most 192 B, which commands carry,
@@ -158,8 +146,7 @@ TEST(Parameters, MessagesToManyPeersWaitTogether) {
       parameters.transports.push_back({.latency = {.value = latency},
                                        .rendezvous = {.value = rendezvous},
                                        .eager_limit = {.value = 1_B}});
-      const auto cluster = rails(8, 1);
-      return predict(kind, 1_GiB, everyone(cluster), parameters)->time / 1_us;
+      return predict(kind, 1_GiB, everyone(rails(8, 1)), parameters)->time / 1_us;
     };
     return time(3_us, 20_us) - time(0_s, 0_s);
   };
@@ -170,10 +157,8 @@ TEST(Parameters, MessagesToManyPeersWaitTogether) {
 TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                        .overrides = {{"transports.1.name", "efa"}}});
-  const auto parameters = loader.read_ref<Parameters>("nccl");
-  ASSERT_FALSE(parameters);
-  EXPECT_THAT(parameters.error().message, HasSubstr("'efa' is listed twice; remove one"));
+  EXPECT_THAT(message_of(loader.read_ref<Parameters>("nccl")),
+              HasSubstr("'efa' is listed twice; remove one"));
 }
 
-}  // namespace parameters_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::parameters_test

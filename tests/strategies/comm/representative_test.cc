@@ -1,7 +1,7 @@
 // Large groups from a few members: as the whole group, where nodes' own links are the slowest.
-#include <gtest/gtest.h>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 

@@ -1,18 +1,13 @@
 // Nodes with unequal numbers of members: as many rings and trees as the smallest node has adapters.
-#include <array>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <map>
-#include <utility>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/choose.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace unequal_nodes_test {
+namespace foreshard::comm::unequal_nodes_test {
 
 using enum program::CollectiveKind;
 
@@ -20,16 +15,12 @@ constexpr std::array<std::pair<int, int>, 9> kPairs{
     {{8, 7}, {8, 6}, {8, 5}, {8, 4}, {8, 3}, {8, 1}, {7, 4}, {4, 3}, {3, 2}}};
 
 yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped_options());
 }
 
 ClusterView built(const std::string& text) {
   yaml::Loader loader = catalogue();
-  const auto config = loader.read_text<ClusterConfig>(text, "cluster.yaml");
-  EXPECT_TRUE(config) << config.error().message;
-  auto cluster = build_cluster(*config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
 ClusterView two_dgx_h100() {
@@ -80,8 +71,7 @@ TEST(UnequalNodes, HaveOneRingPerAdapterOfTheSmallerNode) {
 TEST(UnequalNodes, TakeAsLongAsEqualOnesOfTheSmallerCount) {
   const ClusterView cluster = two_dgx_h100();
   yaml::Loader loader = catalogue();
-  const auto nccl = loader.read_ref<Parameters>("nccl");
-  ASSERT_TRUE(nccl) << nccl.error().message;
+  const auto nccl = value_of(loader.read_ref<Parameters>("nccl"));
   const Bytes bytes = 16_GiB;
   std::printf("%-15s %7s %12s %12s %8s %14s\n", "16 GiB", "members", "ms", "expected", "ratio",
               "best form, ms");
@@ -91,17 +81,16 @@ TEST(UnequalNodes, TakeAsLongAsEqualOnesOfTheSmallerCount) {
                    std::to_string(b));
       const auto part = [](double p) { return (p - 1) / p; };
       const auto time = [&](int x, int y) {
-        return form_of("ring", kind, members(cluster, x, y), *nccl).idle_time(bytes, cluster);
+        return form_of("ring", kind, members(cluster, x, y), nccl).idle_time(bytes, cluster);
       };
       const Seconds expected = time(b, b) * (part(a + b) / part(b + b));
       const double ratio = time(a, b) / expected;
-      const auto best = predict(kind, bytes, members(cluster, a, b), *nccl);
-      ASSERT_TRUE(best) << best.error().message;
+      const auto best = value_of(predict(kind, bytes, members(cluster, a, b), nccl));
       std::printf("%-15s %5d+%d %12.3f %12.3f %8.4f %14.3f\n", std::string(name_of(kind)).c_str(),
-                  a, b, time(a, b) / 1_ms, expected / 1_ms, ratio, best->time / 1_ms);
+                  a, b, time(a, b) / 1_ms, expected / 1_ms, ratio, best.time / 1_ms);
       EXPECT_GT(ratio, 1 / 1.02);
       EXPECT_LT(ratio, 1.02);
-      EXPECT_LE(best->time, time(a, b));
+      EXPECT_LE(best.time, time(a, b));
     }
   }
 }
@@ -202,5 +191,4 @@ TEST(UnequalNodes, MeetWithCopiesWhereAdaptersOfTheSmallNodeAreFast) {
   EXPECT_NEAR(rate_of(slow, kAllReduce, "ring") / 1_GB_s, 4 * nic / (2 * 11.0 / 12), 1e-6);
 }
 
-}  // namespace unequal_nodes_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::unequal_nodes_test

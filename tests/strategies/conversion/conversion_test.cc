@@ -1,17 +1,14 @@
 #include "strategies/conversion/conversion.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
+
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::conversion {
-namespace conversion_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::conversion::conversion_test {
 
 PlacedTensor matrix(Layout layout, const Shape& shape = {4, 4}) {
   return {.name = "w",
@@ -30,15 +27,14 @@ Layout split(std::int64_t ways, std::size_t dim, std::int64_t replicas = 1) {
 // By hand: a 4 x 4 matrix of 2-byte elements, by column over 2 devices (16 bytes each), to by row:
 // each keeps its quarter of 8 bytes and sends one.
 TEST(Conversion, TransposesAShard) {
-  const auto plan = plan_conversion({{matrix(split(2, 1))}}, {{matrix(split(2, 0))}});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan->transfers, ElementsAre(Transfer{0, 1, 8}, Transfer{1, 0, 8}));
-  ASSERT_EQ(plan->devices.size(), 2U);
-  EXPECT_EQ(plan->devices[0].before, 16);
-  EXPECT_EQ(plan->devices[0].after, 16);
-  EXPECT_EQ(plan->devices[0].stays, 8);
-  EXPECT_EQ(plan->devices[0].peak(), 32);
-  EXPECT_EQ(plan->messages, 2);
+  const auto plan = value_of(plan_conversion({{matrix(split(2, 1))}}, {{matrix(split(2, 0))}}));
+  EXPECT_THAT(plan.transfers, ElementsAre(Transfer{0, 1, 8}, Transfer{1, 0, 8}));
+  ASSERT_EQ(plan.devices.size(), 2U);
+  EXPECT_EQ(plan.devices[0].before, 16);
+  EXPECT_EQ(plan.devices[0].after, 16);
+  EXPECT_EQ(plan.devices[0].stays, 8);
+  EXPECT_EQ(plan.devices[0].peak(), 32);
+  EXPECT_EQ(plan.messages, 2);
 }
 
 // By hand: 2 shards with 2 copies each (ranks 0, 2 and 1, 3) to 4 new devices, all columns each:
@@ -48,10 +44,9 @@ TEST(Conversion, ReplicasShareTheSending) {
   const Phase from{{matrix(split(2, 1, 2))}};
   const Phase to{{matrix(split(1, 1, 4))}, {4, 5, 6, 7}};
   const auto plan =
-      plan_conversion(from, to, {.down = {}, .node_of_device = {0, 0, 1, 1, 0, 0, 1, 1}});
-  ASSERT_TRUE(plan) << plan.error().message;
+      value_of(plan_conversion(from, to, {.down = {}, .node_of_device = {0, 0, 1, 1, 0, 0, 1, 1}}));
   EXPECT_THAT(
-      plan->transfers,
+      plan.transfers,
       ElementsAre(Transfer{0, 4, 16}, Transfer{0, 5, 16}, Transfer{1, 4, 16}, Transfer{1, 5, 16},
                   Transfer{2, 6, 16}, Transfer{2, 7, 16}, Transfer{3, 6, 16}, Transfer{3, 7, 16}));
   const auto without_nodes = plan_conversion(from, to);
@@ -62,10 +57,9 @@ TEST(Conversion, ReplicasShareTheSending) {
 TEST(Conversion, DevicesThatAreDownSendNothing) {
   const Phase from{{matrix(split(2, 1, 2))}};
   const Phase to{{matrix(split(2, 0))}, {0, 3}};
-  const auto plan = plan_conversion(from, to, {.down = {1}});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_TRUE(plan->lost.empty());
-  EXPECT_THAT(plan->transfers, ElementsAre(Transfer{0, 3, 8}, Transfer{3, 0, 8}));
+  const auto plan = value_of(plan_conversion(from, to, {.down = {1}}));
+  EXPECT_TRUE(plan.lost.empty());
+  EXPECT_THAT(plan.transfers, ElementsAre(Transfer{0, 3, 8}, Transfer{3, 0, 8}));
 
   const auto lossy = plan_conversion(from, to, {.down = {1, 3}});
   ASSERT_EQ(lossy->lost.size(), 1U);
@@ -76,8 +70,7 @@ TEST(Conversion, DevicesThatAreDownSendNothing) {
 TEST(Conversion, NamesWhatDoesNotMatch) {
   const auto message = [](const std::vector<PlacedTensor>& from,
                           const std::vector<PlacedTensor>& to) {
-    const auto plan = plan_conversion({from}, {to});
-    return plan ? "accepted" : plan.error().message;
+    return message_of(plan_conversion({from}, {to}));
   };
   PlacedTensor other = matrix(split(2, 1));
   other.dtype = DType::kFp16;
@@ -89,13 +82,8 @@ TEST(Conversion, NamesWhatDoesNotMatch) {
 }
 
 Model small_model() {
-  return {.name = "m",
-          .layers = 12,
-          .hidden = 48,
-          .heads = 12,
-          .vocabulary = 1000,
-          .sequence = 30,
-          .source = ""};
+  return written_model(
+      "name: m, layers: 12, hidden: 48, heads: 12, vocabulary: 1000, sequence: 30");
 }
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t zero) {
   Strategy strategy;
@@ -113,20 +101,19 @@ TEST(Conversion, CountsTheBytesThatLoweringCounts) {
     Model model = small_model();
     model.tied_embeddings = tied;
     for (const auto& s : {strategy(1, 1, 1, 0), strategy(4, 3, 2, 0), strategy(2, 4, 3, 0)}) {
-      const auto program = lower::lower(model, s, {});
-      ASSERT_TRUE(program);
-      const auto plan = plan_conversion({parameters_of(model, s)}, {parameters_of(model, s)});
-      ASSERT_TRUE(plan) << plan.error().message;
-      EXPECT_TRUE(plan->transfers.empty());
-      ASSERT_EQ(static_cast<std::int64_t>(plan->devices.size()), s.devices());
-      for (const auto& role : program->roles) {
+      const auto program = value_of(lower::lower(model, s, {}));
+      const auto plan =
+          value_of(plan_conversion({parameters_of(model, s)}, {parameters_of(model, s)}));
+      EXPECT_TRUE(plan.transfers.empty());
+      ASSERT_EQ(static_cast<std::int64_t>(plan.devices.size()), s.devices());
+      for (const auto& role : program.roles) {
         Bytes held{};
         for (const auto& memory : role.memory)
           if (memory.kind == program::MemoryKind::kParameters ||
               memory.kind == program::MemoryKind::kOptimizer)
             held += memory.bytes;
         for (const std::int32_t rank : role.ranks) {
-          const DeviceTraffic& device = plan->devices[static_cast<std::size_t>(rank)];
+          const DeviceTraffic& device = plan.devices[static_cast<std::size_t>(rank)];
           EXPECT_EQ(static_cast<double>(device.before), held.in_base());
           EXPECT_EQ(device.peak(), device.before);
         }
@@ -179,5 +166,4 @@ TEST(Conversion, EverySliceIsCompleteAndNothingIsSentTwice) {
   }));
 }
 
-}  // namespace conversion_test
-}  // namespace foreshard::conversion
+}  // namespace foreshard::conversion::conversion_test

@@ -2,13 +2,9 @@
 /// Random conversions, every candidate plan executed and compared bit by bit with the tensor.
 #pragma once
 
-#include <array>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-
 #include "tests/oracle/reshard.h"
 #include "tests/strategies/execute/random_layouts.h"
+#include "tests/test.h"
 
 namespace foreshard {
 

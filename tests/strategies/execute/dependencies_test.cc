@@ -1,22 +1,17 @@
 // Every kind of dependency of a step plan is needed: without it some order of the actions leads to
 // wrong numbers, and the verifier names the invariant. Of those that are there for the sake of time
 // alone no order does.
-#include <functional>
-#include <map>
-#include <random>
-#include <utility>
 
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::execute {
-namespace dependencies_test {
+namespace foreshard::execute::dependencies_test {
 
 using plan::Action;
-using plan::ActionId;
 using plan::ActionKind;
 using plan::StepPlan;
 
@@ -34,7 +29,7 @@ std::pair<StepPlan, int> without(StepPlan plan, const Drop& drop) {
   int dropped = 0;
   for (plan::Role& role : plan.roles) {
     for (Action& action : role.actions)
-      dropped += static_cast<int>(std::erase_if(action.after, [&](ActionId earlier) {
+      dropped += static_cast<int>(std::erase_if(action.after, [&](plan::ActionId earlier) {
         return drop(action, role.actions[static_cast<std::size_t>(earlier)]);
       }));
   }
@@ -42,9 +37,7 @@ std::pair<StepPlan, int> without(StepPlan plan, const Drop& drop) {
 }
 
 StepPlan plan_of(const Model& model, const Strategy& strategy) {
-  auto plan = lower::plan_of(model, strategy);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return *std::move(plan);
+  return value_of(lower::plan_of(model, strategy));
 }
 
 // In how many orders the step is another than the serial one.
@@ -146,7 +139,7 @@ TEST(Dependencies, AreAllNeeded) {
   const Model model = tiny_gpt();
   for (const Case& one : cases()) {
     SCOPED_TRACE(one.name);
-    ASSERT_THAT(faults_in(one.strategy, model, one.strategy.devices()), testing::IsEmpty());
+    ASSERT_THAT(faults_in(one.strategy, model, one.strategy.devices()), IsEmpty());
     const StepPlan plan = plan_of(model, one.strategy);
     EXPECT_TRUE(plan::verify(plan).ok());
     EXPECT_EQ(wrong_orders(model, one.strategy, plan), 0);
@@ -163,7 +156,7 @@ TEST(Dependencies, AreAllNeeded) {
       EXPECT_TRUE(fault.ok());
     } else {
       ASSERT_FALSE(fault.ok());
-      EXPECT_THAT(fault.error().message, testing::HasSubstr(one.invariant + ":"));
+      EXPECT_THAT(fault.error().message, HasSubstr(one.invariant + ":"));
     }
     std::cout << fmt::format("without {} ({}): wrong in {} of {} orders; {}\n", one.name, dropped,
                              wrong, kOrders, fault.ok() ? "no invariant" : fault.error().message);
@@ -181,7 +174,7 @@ TEST(Dependencies, AreAllListed) {
     const StepPlan plan = plan_of(training.model, training.strategy);
     for (const plan::Role& role : plan.roles) {
       for (const Action& later : role.actions) {
-        for (const ActionId id : later.after) {
+        for (const plan::ActionId id : later.after) {
           const Action& earlier = role.actions[static_cast<std::size_t>(id)];
           if (plan::lane_of(later) != plan::lane_of(earlier))
             found.emplace(std::pair(earlier.kind, later.kind), describe(training));
@@ -221,11 +214,8 @@ TEST(Dependencies, SyncsStandForOthers) {
   };
   EXPECT_TRUE(plan::verify(unsynced(plan)).ok());
   EXPECT_EQ(wrong_orders(model, strategy, unsynced(plan)), 0);
-  const auto fault = plan::verify(unsynced(synced));
-  ASSERT_FALSE(fault.ok());
-  EXPECT_THAT(fault.error().message, testing::HasSubstr("invariant 6:"));
+  EXPECT_THAT(message_of(plan::verify(unsynced(synced))), HasSubstr("invariant 6:"));
   EXPECT_GT(wrong_orders(model, strategy, unsynced(synced)), 0);
 }
 
-}  // namespace dependencies_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::dependencies_test

@@ -1,11 +1,8 @@
 // Serial = sharded for encoders, alone and before a decoder (step_test.cc has the decoders).
-#include <array>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
 
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_encoders.h"
+#include "tests/test.h"
 
 namespace foreshard::execute {
 namespace {
@@ -60,7 +57,7 @@ TEST(SerialEncoderStep, TokensSeeThoseBehindThem) {
   Strategy unfused = strategy;
   unfused.framework.value.attention = AttentionImplementation::kUnfused;
   EXPECT_THAT(compare(executed(encoder, strategy), executed(encoder, unfused), kTolerance).faults,
-              testing::IsEmpty());
+              IsEmpty());
 }
 
 struct Ranks {

@@ -1,9 +1,8 @@
 // Experts over any division of the tensor-, context- and data-parallel ranks: sharded as serial.
-#include <array>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/test.h"
 
 namespace foreshard::execute {
 namespace {

@@ -1,17 +1,13 @@
 // General graphs executed on arrays: gradients are those of the result, and sharded is serial.
 #include "tests/oracle/graph.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
-namespace foreshard::execute {
-namespace graph_test {
-
-using testing::HasSubstr;
+namespace foreshard::execute::graph_test {
 
 constexpr double kTolerance = 1e-10;
 
@@ -33,13 +29,12 @@ TEST(ExecutedGraph, AddsABiasOnceToSummands) {
   const TensorId y =
       *add_single(graph, {.type = "matmul", .name = "product", .inputs = {x, w, bias}});
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto sharded = distribute(graph, mesh, Flow::kForward);
-  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto sharded = value_of(distribute(graph, mesh, Flow::kForward));
   Tensors tensors;
   tensors[x] = {columns, {{{1, 3}, {2, 4}}}};
   tensors[w] = {rows, {{{5, 6}, {7, 8}}}};
   tensors[bias] = {replicated(1), {{{10, 20}, {10, 20}}}};
-  ASSERT_TRUE(run(*sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
+  ASSERT_TRUE(run(sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
   EXPECT_EQ(tensors[y].shards.of_position,
             (std::vector<std::vector<double>>{{15, 26, 25, 38}, {14, 16, 28, 32}}));
   EXPECT_EQ(convert(tensors[y].shards, {2, 2}, tensors[y].attribute, replicated(2), mesh_from(mesh))
@@ -52,19 +47,18 @@ TEST(ExecutedGraph, LooksUpItsPartOfTheVocabulary) {
   Graph graph{.name = "lookup", .tensors = {}, .operators = {}};
   const TensorId ids = add_input(graph, "ids", {DType::kInt32, {2}});
   const TensorId table = add_parameter(graph, "table", {DType::kBf16, {4, 1}});
-  const auto y = add_single(graph, {.type = "embedding", .name = "lookup", .inputs = {ids, table}});
-  ASSERT_TRUE(y) << y.error().message;
+  const auto y =
+      value_of(add_single(graph, {.type = "embedding", .name = "lookup", .inputs = {ids, table}}));
   graph[table].pinned = Attribute{.dims = {{0}, {}}};
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto distributed = distribute(graph, mesh);
-  ASSERT_TRUE(distributed) << distributed.error().message;
-  ShardedGraph sharded = *distributed;
+  const auto distributed = value_of(distribute(graph, mesh));
+  ShardedGraph sharded = distributed;
   sharded.after_operator[0].clear();  // look at the summands before they are reduced
   Tensors tensors;
   tensors[ids] = {replicated(1), {{{3, 0}, {3, 0}}}};
   tensors[table] = {*graph[table].pinned, {{{5, 6}, {7, 8}}}};
   ASSERT_TRUE(run(sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
-  EXPECT_EQ(tensors[*y].shards.of_position, (std::vector<std::vector<double>>{{0, 5}, {8, 0}}));
+  EXPECT_EQ(tensors[y].shards.of_position, (std::vector<std::vector<double>>{{0, 5}, {8, 0}}));
 }
 
 // --- what a wrong graph is told --------------------------------------------------------------
@@ -77,32 +71,25 @@ TEST(ExecutedGraph, NamesWhatIsMissing) {
   graph[x].pinned = Attribute{.dims = {{}, {0}}};
   graph[w].pinned = Attribute{.dims = {{}, {0}}};
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto distributed = distribute(graph, mesh);
-  ASSERT_TRUE(distributed) << distributed.error().message;
-  ASSERT_TRUE(executed_graph(*distributed));
-  ShardedGraph sharded = *distributed;
+  const auto distributed = value_of(distribute(graph, mesh));
+  ASSERT_TRUE(executed_graph(distributed));
+  ShardedGraph sharded = distributed;
   for (auto& how : sharded.operators) how.conversions.clear();
-  const auto unconverted = executed_graph(sharded);
-  ASSERT_FALSE(unconverted);
-  EXPECT_EQ(unconverted.error().message,
+  EXPECT_EQ(message_of(executed_graph(sharded)),
             "mlp: operator 'up' needs 'x' as [-, -], it lies as [-, S(tensor)], and the graph has "
             "no conversion");
   Tensors nothing;
-  const auto unmade = run(sharded, {.mesh = mesh_from(mesh)}, nothing);
-  ASSERT_FALSE(unmade.ok());
-  EXPECT_EQ(unmade.error().message, "mlp: operator 'up' reads 'x', which nobody made");
+  EXPECT_EQ(message_of(run(sharded, {.mesh = mesh_from(mesh)}, nothing)),
+            "mlp: operator 'up' reads 'x', which nobody made");
 }
 
 TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {
   for (const Example& example : operator_examples()) {
     const Graph graph = graph_of(example);
     if (can_compute(graph.operators.front())) continue;
-    EXPECT_THAT(example.type, testing::AnyOf("condition", "loop", "optimizer_update"));
-    const auto sharded = distribute(graph, {{"x", 1}});
-    ASSERT_TRUE(sharded) << sharded.error().message;
-    const auto result = executed_graph(*sharded);
-    ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message, HasSubstr("is not executed on arrays"));
+    EXPECT_THAT(example.type, AnyOf("condition", "loop", "optimizer_update"));
+    const auto sharded = value_of(distribute(graph, {{"x", 1}}));
+    EXPECT_THAT(message_of(executed_graph(sharded)), HasSubstr("is not executed on arrays"));
   }
 }
 
@@ -134,8 +121,7 @@ Graph batch_norm_graph() {
 // function of its inputs: the gradient is its slope.
 void expect_gradients(const Graph& graph, const std::string& what) {
   const Graph training = training_graph(graph, {});
-  const auto sharded = distribute(training, {{"x", 1}});
-  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  const auto sharded = value_of(distribute(training, {{"x", 1}}), what);
   Wholes given;
   for (const TensorId id : training.inputs) given[id] = values_for(training[id]);
   std::vector<std::pair<TensorId, TensorId>> weighted;  // result, its gradient
@@ -151,17 +137,15 @@ void expect_gradients(const Graph& graph, const std::string& what) {
   }
   ASSERT_FALSE(weighted.empty()) << what;
   const auto value = [&](const Wholes& at) {
-    const auto wholes = executed_graph(*sharded, at);
-    EXPECT_TRUE(wholes) << what << ": " << wholes.error().message;
+    const auto wholes = value_of(executed_graph(sharded, at), what);
     double sum = 0;
     for (const auto& [result, weight] : weighted) {
       for (std::size_t i = 0; i < at.at(weight).size(); ++i)
-        sum += wholes->at(result)[i] * at.at(weight)[i];
+        sum += wholes.at(result)[i] * at.at(weight)[i];
     }
     return sum;
   };
-  const auto base = executed_graph(*sharded, given);
-  ASSERT_TRUE(base) << what << ": " << base.error().message;
+  const auto base = value_of(executed_graph(sharded, given), what);
   std::size_t checked = 0;
   // Gradients of the inputs follow the results, in the order of the inputs.
   std::size_t next = graph.outputs.size();
@@ -178,7 +162,7 @@ void expect_gradients(const Graph& graph, const std::string& what) {
       const double above = value(nudged);
       nudged[input][element] -= 2 * kStep;
       const double slope = (above - value(nudged)) / (2 * kStep);
-      const double found = base->at(gradient)[element];
+      const double found = base.at(gradient)[element];
       EXPECT_NEAR(found, slope, 1e-6 * std::max(1.0, std::abs(slope)))
           << what << ", " << training[input].name << " [" << element << "]";
       ++checked;
@@ -221,13 +205,12 @@ TEST(ExecutedGradients, AreSlopesOfTheLossOverAVocabulary) {
   graph.outputs = {*loss};
   graph[logits].pinned = Attribute{.dims = {{}, {}, {0}}};
   const Graph training = training_graph(graph, {});
-  const auto sharded = distribute(training, {{"tensor", 2}});
-  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto sharded = value_of(distribute(training, {{"tensor", 2}}));
   const auto run = [&](double nudge) {
     Wholes given;
     for (const TensorId id : training.inputs) given[id] = values_for(training[id]);
     given[logits][5] += nudge;
-    return *executed_graph(*sharded, given);
+    return *executed_graph(sharded, given);
   };
   const auto value = [&](double nudge) {
     const Wholes wholes = run(nudge);
@@ -246,8 +229,7 @@ TEST(ExecutedGradients, AreSlopesOfTheLossOverAVocabulary) {
 // f(x + x') = f(x) + f(x'), for all inputs together or for one of them at a time.
 void expect_linear(const Graph& graph, const std::string& what) {
   const Linearity linearity = graph.operators.front().rule.linearity;
-  const auto sharded = distribute(graph, {{"x", 1}});
-  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  const auto sharded = value_of(distribute(graph, {{"x", 1}}), what);
   std::vector<TensorId> moved;
   for (const TensorId id : graph.inputs)
     if (graph[id].dtype != DType::kInt8 && graph[id].dtype != DType::kInt32) moved.push_back(id);
@@ -268,9 +250,9 @@ void expect_linear(const Graph& graph, const std::string& what) {
         both[id][i] += other[id][i];
       }
     }
-    const auto a = executed_graph(*sharded, one);
-    const auto b = executed_graph(*sharded, other);
-    const auto sum = executed_graph(*sharded, both);
+    const auto a = executed_graph(sharded, one);
+    const auto b = executed_graph(sharded, other);
+    const auto sum = executed_graph(sharded, both);
     ASSERT_TRUE(a && b && sum) << what;
     for (const TensorId out : graph.operators.front().outputs)
       for (std::size_t i = 0; i < sum->at(out).size(); ++i)
@@ -323,16 +305,12 @@ TEST(SerialIsSharded, ForEveryOperator) {
         Graph graph = graph_of(example);
         annotate(graph, mesh, random);
         const Graph training = training_graph(graph, {});
-        const auto sharded = distribute(training, mesh);
-        ASSERT_TRUE(sharded) << example.type << ": " << sharded.error().message;
+        const auto sharded = value_of(distribute(training, mesh), example.type);
         const Graph alone = unpinned(training);
-        const auto serial = distribute(alone, {{"one", 1}});
-        ASSERT_TRUE(serial) << example.type << ": " << serial.error().message;
-        const auto expected = executed_graph(*serial);
-        ASSERT_TRUE(expected) << example.type << ": " << expected.error().message;
-        const auto found = executed_graph(*sharded);
-        ASSERT_TRUE(found) << example.type << ": " << found.error().message;
-        const auto comparison = compare(training, *expected, *found, kTolerance);
+        const auto serial = value_of(distribute(alone, {{"one", 1}}), example.type);
+        const auto expected = value_of(executed_graph(serial), example.type);
+        const auto found = value_of(executed_graph(sharded), example.type);
+        const auto comparison = compare(training, expected, found, kTolerance);
         std::string pins;
         for (const Tensor& tensor : graph.tensors)
           if (tensor.pinned) pins += ", " + tensor.name + " " + describe(*tensor.pinned, mesh);
@@ -350,5 +328,4 @@ TEST(SerialIsSharded, ForEveryOperator) {
       cases, tensors, worst);
 }
 
-}  // namespace graph_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::graph_test

@@ -1,14 +1,12 @@
 // Serial = sharded for random graphs of the table's operators, forward or with their backward pass,
 // under random annotations on meshes of up to three axes and 12 ranks.
-#include <array>
-#include <gtest/gtest.h>
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
-namespace foreshard::execute {
-namespace many_graphs_test {
+namespace foreshard::execute::many_graphs_test {
 
 // A chain of up to eight operators may magnify the rounding of its first one.
 constexpr double kTolerance = 1e-8;
@@ -45,19 +43,15 @@ TEST(SerialIsSharded, ForRandomGraphs) {
     const Graph whole = random() % 2 == 0 ? graph : training_graph(graph, {});
     const std::string what = "seed " + std::to_string(kSeed) + ", graph " + std::to_string(i) +
                              ": " + describe(graph, mesh);
-    const auto sharded = distribute(whole, mesh);
-    ASSERT_TRUE(sharded) << what << sharded.error().message;
+    const auto sharded = value_of(distribute(whole, mesh), what);
     const Graph alone = unpinned(whole);
-    const auto serial = distribute(alone, {{"one", 1}});
-    ASSERT_TRUE(serial) << what << serial.error().message;
-    const auto expected = executed_graph(*serial);
-    ASSERT_TRUE(expected) << what << expected.error().message;
-    const auto found = executed_graph(*sharded);
-    ASSERT_TRUE(found) << what << found.error().message;
-    const auto comparison = compare(whole, *expected, *found, kTolerance);
+    const auto serial = value_of(distribute(alone, {{"one", 1}}), what);
+    const auto expected = value_of(executed_graph(serial), what);
+    const auto found = value_of(executed_graph(sharded), what);
+    const auto comparison = compare(whole, expected, found, kTolerance);
     ASSERT_EQ(comparison.fault, "") << what;
     operators += static_cast<std::int64_t>(whole.operators.size());
-    conversions += static_cast<std::int64_t>(sharded->conversions.size());
+    conversions += static_cast<std::int64_t>(sharded.conversions.size());
     tensors += comparison.tensors;
     skipped += comparison.skipped;
     worst = std::max(worst, comparison.worst);
@@ -69,5 +63,4 @@ TEST(SerialIsSharded, ForRandomGraphs) {
       kGraphs, operators, conversions, tensors, worst, skipped);
 }
 
-}  // namespace many_graphs_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::many_graphs_test

@@ -2,8 +2,7 @@
 // yields.
 #include "tests/oracle/operators.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::execute {
 namespace {

@@ -1,8 +1,8 @@
 // One step of every optimizer, serial = sharded.
-#include <gtest/gtest.h>
 
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/test.h"
 
 namespace foreshard::execute {
 namespace {

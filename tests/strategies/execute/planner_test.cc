@@ -1,21 +1,15 @@
 // A new way to run a step is one planner and one line: gradients reduced every second micro-batch.
 #include "strategies/plan/planner.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::execute {
 namespace {
-
-using plan::Action;
-using plan::ActionKind;
-using plan::ActionRef;
 
 // The planner: behind each unit's backward pass of every second and of the last micro-batch.
 Status reduce_every_second(plan::Draft& draft) {
@@ -30,8 +24,8 @@ Status reduce_every_second(plan::Draft& draft) {
           (micro_batch % 2 == 0 && micro_batch != last))
         continue;
       role.split_passes(section);
-      std::vector<ActionRef> actions;
-      for (const ActionRef pass : section.actions) {
+      std::vector<plan::ActionRef> actions;
+      for (const plan::ActionRef pass : section.actions) {
         actions.push_back(pass);
         const std::int32_t unit = role[pass].units.first;
         std::int64_t elements = 0;
@@ -43,7 +37,7 @@ Status reduce_every_second(plan::Draft& draft) {
                                                    .over = {axis_of(draft.plan.parts.mesh, "data")},
                                                    .elements = elements,
                                                    .opened_by = unit});
-        actions.push_back(role.make({.kind = ActionKind::kReduce,
+        actions.push_back(role.make({.kind = plan::ActionKind::kReduce,
                                      .direction = Direction::kBackward,
                                      .chunk = section.slot->chunk,
                                      .micro_batch = micro_batch,
@@ -66,7 +60,7 @@ std::vector<plan::Planner> planners() {
 std::int64_t reductions_of(const plan::StepPlan& plan) {
   std::int64_t count = 0;
   for (const plan::Role& role : plan.roles)
-    count += std::ranges::count(role.actions, ActionKind::kReduce, &Action::kind);
+    count += std::ranges::count(role.actions, plan::ActionKind::kReduce, &plan::Action::kind);
   return count;
 }
 
@@ -76,28 +70,23 @@ TEST(Planner, ReducesEverySecondMicroBatch) {
     Strategy strategy = tiny_strategy(2, 2, 2, 5);
     strategy.sequence_parallel = true;
     strategy.zero_stage = zero;
-    const auto blocks = lower::lower_blocks(model, strategy);
-    ASSERT_TRUE(blocks) << blocks.error().message;
+    const auto blocks = value_of(lower::lower_blocks(model, strategy));
     const auto plan =
-        plan::make_plan(lower::parts_of(model, strategy, *blocks), strategy, planners());
-    ASSERT_TRUE(plan) << plan.error().message;
+        value_of(plan::make_plan(lower::parts_of(model, strategy, blocks), strategy, planners()));
     // By hand: embedding, 4 layers, head; behind micro-batches 1, 3 and 4.
-    EXPECT_EQ(reductions_of(*plan), 6 * 3);
-    const auto fault = plan::verify(*plan);
-    EXPECT_TRUE(fault.ok()) << fault.error().message;
+    EXPECT_EQ(reductions_of(plan), 6 * 3);
+    EXPECT_EQ(message_of(plan::verify(plan)), "accepted");
 
     const StepResult serial = executed(model, serial_of(strategy));
     for (std::uint64_t order = 0; order < 8; ++order) {
-      const auto result = execute_step(model, strategy, *plan, {.order = order});
-      ASSERT_TRUE(result) << result.error().message;
-      EXPECT_THAT(compare(serial, *result, kTolerance).faults, testing::IsEmpty());
+      const auto result = value_of(execute_step(model, strategy, plan, {.order = order}));
+      EXPECT_THAT(compare(serial, result, kTolerance).faults, IsEmpty());
     }
 
     // And it is lowered.
     const program::Program program =
-        lower::program_of(*plan, strategy, lower::planned_blocks(*blocks, strategy), 1_us);
-    const auto violation = program::verify(program);
-    EXPECT_TRUE(violation.ok()) << violation.error().message;
+        lower::program_of(plan, strategy, lower::planned_blocks(blocks, strategy), 1_us);
+    EXPECT_EQ(message_of(program::verify(program)), "accepted");
   }
 }
 

@@ -1,21 +1,16 @@
 #include "tests/oracle/reshard.h"
 
-#include <gmock/gmock.h>
-#include <limits>
+#include "tests/test.h"
 
 #include "strategies/graph/layout.h"
 
-namespace foreshard::execute {
-namespace reshard_test {
+namespace foreshard::execute::reshard_test {
 
 using reshard::Primitive;
-using testing::ElementsAre;
 using Arrays = std::vector<std::vector<double>>;
 
 Layout layout(const std::string& text, const Shape& shape) {
-  auto read = parse_layout(text, shape);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? *std::move(read) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 const reshard::TensorSpec kTensor{DType::kFp32, {2, 4}};
@@ -109,5 +104,4 @@ TEST(Execute, ReducesInTheOrderOfTheGroup) {
               ElementsAre(ElementsAre(expected), ElementsAre(expected), ElementsAre(expected)));
 }
 
-}  // namespace reshard_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::reshard_test

@@ -2,15 +2,11 @@
 /// A step executed under a strategy against the same on one rank, in tests.
 #pragma once
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <iostream>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/execute/compare.h"
+#include "tests/test.h"
 
 namespace foreshard::execute {
 
@@ -20,9 +16,7 @@ inline constexpr double kTolerance = 1e-10;
 
 inline StepResult executed(const Model& model, const Strategy& strategy,
                            const StepOptions& options = {}) {
-  auto result = execute_step(model, strategy, options);
-  EXPECT_TRUE(result.has_value()) << result.error().message;
-  return result ? *std::move(result) : StepResult{};
+  return value_of(execute_step(model, strategy, options));
 }
 
 struct Summary {
@@ -47,12 +41,12 @@ inline std::string describe(const Model& model, const Strategy& s) {
 inline void expect_serial_is_sharded(const Model& model, const Strategy& strategy, Summary& summary,
                                      const std::vector<std::uint64_t>& orders = {1}) {
   const std::string what = describe(model, strategy);
-  ASSERT_THAT(faults_in(strategy, model, strategy.devices()), testing::IsEmpty()) << what;
+  ASSERT_THAT(faults_in(strategy, model, strategy.devices()), IsEmpty()) << what;
   const StepResult serial = executed(model, serial_of(strategy));
   for (const std::uint64_t order : orders) {
     const auto comparison =
         compare(serial, executed(model, strategy, {.order = order}), kTolerance);
-    EXPECT_THAT(comparison.faults, testing::IsEmpty()) << what << ", order " << order;
+    EXPECT_THAT(comparison.faults, IsEmpty()) << what << ", order " << order;
     summary.tensors += comparison.tensors;
     summary.elements += comparison.elements;
     summary.worst = std::max(summary.worst, comparison.worst);

@@ -3,22 +3,13 @@
 // gradient, and the parameters and moments after Adam with clipping.
 #include "tests/oracle/step.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <map>
-#include <string>
-
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/pipeline.h"
 
-namespace foreshard::execute {
-namespace step_test {
+namespace foreshard::execute::step_test {
 
 using Values = std::map<std::int64_t, double>;
 
@@ -81,7 +72,7 @@ TEST(SerialStep, FusedAttentionIsThatInParts) {
     Strategy strategy = tiny_strategy(1, 1, 1, 2);
     const StepResult fused = executed(model, strategy);
     strategy.framework.value.attention = AttentionImplementation::kUnfused;
-    EXPECT_THAT(compare(fused, executed(model, strategy), kTolerance).faults, testing::IsEmpty());
+    EXPECT_THAT(compare(fused, executed(model, strategy), kTolerance).faults, IsEmpty());
   }
 }
 
@@ -257,22 +248,20 @@ StepResult one_tensor(std::vector<std::int64_t> indices, std::vector<double> val
 TEST(Comparison, NamesTensorRankAndElement) {
   const StepResult serial = one_tensor({0, 1, 2}, {1, -4, 2});
   const Comparison same = compare(serial, one_tensor({0, 1, 2}, {1, -4, 2 + 4e-12}), 1e-10);
-  EXPECT_THAT(same.faults, testing::IsEmpty());
+  EXPECT_THAT(same.faults, IsEmpty());
   EXPECT_EQ(same.elements, 3);
   EXPECT_NEAR(same.worst, 1e-12, 1e-15);
 
   EXPECT_THAT(compare(serial, one_tensor({0, 1, 2}, {1, -4.5, 3}), 1e-10).faults,
-              testing::ElementsAre("w on rank 3, element 2: 3 where the serial run has 2 (relative "
-                                   "difference 0.25); 2 such values"));
+              ElementsAre("w on rank 3, element 2: 3 where the serial run has 2 (relative "
+                          "difference 0.25); 2 such values"));
   const double unread = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(compare(serial, one_tensor({0, 1, 2}, {1, unread, 3}), 1e-10).faults,
-              testing::ElementsAre(testing::HasSubstr("element 1: nan where the serial run has")));
+              ElementsAre(HasSubstr("element 1: nan where the serial run has")));
   EXPECT_THAT(compare(serial, one_tensor({0, 2}, {1, 2}), 1e-10).faults,
-              testing::ElementsAre("w: 1 of 3 elements are on no rank"));
-  EXPECT_THAT(
-      compare(serial, one_tensor({0, 1, 2, 3}, {1, -4, 2, 0}), 1e-10).faults,
-      testing::ElementsAre(testing::HasSubstr("element 3: 0 where the serial run has nan")));
+              ElementsAre("w: 1 of 3 elements are on no rank"));
+  EXPECT_THAT(compare(serial, one_tensor({0, 1, 2, 3}, {1, -4, 2, 0}), 1e-10).faults,
+              ElementsAre(HasSubstr("element 3: 0 where the serial run has nan")));
 }
 
-}  // namespace step_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::step_test

@@ -8,31 +8,17 @@ namespace foreshard {
 
 /// BERT's kind: no mask, norms after the sum, types of tokens, both of its heads.
 inline Model tiny_bert() {
-  Model model = tiny_gpt();
-  model.name = "tiny bert";
-  model.causal = false;
-  model.token_types = 2;
-  model.embedding_norm = true;
-  model.norm_places = NormPlaces::kAfterSum;
-  model.head = Head::kMasked;
-  model.head_bias = true;
-  model.pooler = true;
-  model.classes = 3;
-  return model;
+  return written_model(
+      "name: tiny bert, layers: 4, hidden: 16, heads: 4, vocabulary: 21, sequence: 8, "
+      "causal: false, token_types: 2, embedding_norm: true, norm_places: after-sum, head: masked, "
+      "head_bias: true, pooler: true, classes: 3");
 }
 
 /// ViT's kind: nine squares of an image and the class token.
 inline Model tiny_vit() {
-  Model model = tiny_gpt();
-  model.name = "tiny vit";
-  model.vocabulary = 0;
-  model.causal = false;
-  model.image = Image{.size = 6, .patch = 2, .channels = 3};
-  model.sequence = 10;
-  model.head = Head::kNone;
-  model.classes = 5;
-  model.dropout = false;
-  return model;
+  return written_model(
+      "name: tiny vit, layers: 4, hidden: 16, heads: 4, sequence: 10, causal: false, "
+      "image: {size: 6, patch: 2, channels: 3}, head: none, classes: 5, dropout: false");
 }
 
 /// T5's kind: RMS norms, relative positions, heads narrower than the stream divided by them, and a
@@ -56,14 +42,10 @@ inline Model tiny_t5(bool tied) {
 
 /// Whisper's kind: frames of sound, keys without a bias, tables of positions.
 inline Model tiny_whisper() {
-  Model model = tiny_gpt();
-  model.name = "tiny whisper";
-  model.sequence = 4;
-  model.position_table = 6;
-  model.key_bias = false;
-  model.encoder = Encoder{.layers = 1, .sequence = 8, .mel_bins = 3};
-  model.dropout = false;
-  return model;
+  return written_model(
+      "name: tiny whisper, layers: 4, hidden: 16, heads: 4, vocabulary: 21, sequence: 4, "
+      "position_table: 6, key_bias: false, encoder: {layers: 1, sequence: 8, mel_bins: 3}, "
+      "dropout: false");
 }
 
 inline std::vector<Model> tiny_encoders() {

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tests/strategies/graph/written_model.h"
+
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
@@ -11,28 +13,20 @@ namespace foreshard {
 /// GPT-2's kind: layer norm, biases, GELU, learned positions, tied embeddings, dropout. The
 /// vocabulary is odd, so that it is padded where it is split.
 inline Model tiny_gpt() {
-  Model model{.name = "tiny gpt", .layers = 4, .hidden = 16, .heads = 4, .source = ""};
-  model.vocabulary = 21;
-  model.sequence = 8;
-  return model;
+  return written_model(
+      "name: tiny gpt, layers: 4, hidden: 16, heads: 4, vocabulary: 21, sequence: 8");
 }
 
 /// Llama's kind: RMS norm, no biases, SwiGLU, rotary positions, an output projection of its own,
 /// groups of two query heads, no dropout.
-inline Model tiny_llama() {
-  Model model = tiny_gpt();
-  model.name = "tiny llama";
-  model.heads = 8;
-  model.kv_heads = 4;
-  model.head_dim = 4;
-  model.ffn = 24;
-  model.norm = Norm::kRmsNorm;
-  model.activation = Activation::kSwiglu;
-  model.positions = Positions::kRotary;
-  model.bias = false;
-  model.tied_embeddings = false;
-  model.dropout = false;
-  return model;
+/// \param more  keys, each after a comma.
+inline Model tiny_llama(const std::string& name = "tiny llama", const std::string& more = "") {
+  return written_model("name: " + name +
+                       ", layers: 4, hidden: 16, heads: 8, kv_heads: 4, "
+                       "head_dim: 4, ffn: 24, vocabulary: 21, sequence: 8, norm: rms-norm, "
+                       "activation: swiglu, positions: rotary, bias: false, "
+                       "tied_embeddings: false, dropout: false" +
+                       more);
 }
 
 /// DeepSeek-V3's kind: modules that predict more tokens.
@@ -100,24 +94,14 @@ inline Model tiny_normed(bool both) {
 /// GPT-OSS's kind: every second layer sees two tokens alone, heads have sinks, experts and their
 /// router biases.
 inline Model tiny_windows() {
-  Model model = tiny_llama();
-  model.name = "tiny windows";
-  model.window = 2;
-  model.full_interval = 2;
-  model.sinks = true;
-  model.attention_bias = true;
-  return model;
+  return tiny_llama("tiny windows",
+                    ", window: 2, full_interval: 2, sinks: true, attention_bias: true");
 }
 
 /// Llama 4's kind: chunks, and layers without positions that see all.
 inline Model tiny_chunks() {
-  Model model = tiny_llama();
-  model.name = "tiny chunks";
-  model.window = 4;
-  model.window_kind = WindowKind::kChunk;
-  model.full_interval = 2;
-  model.unrotated_interval = 2;
-  return model;
+  return tiny_llama("tiny chunks",
+                    ", window: 4, window_kind: chunk, full_interval: 2, unrotated_interval: 2");
 }
 
 /// DeepSeek's kind: queries, keys and values from latents.
@@ -166,12 +150,8 @@ inline Model tiny_mamba() {
 
 /// Packed samples, of three tokens and the last of one, and in every second layer a window of two.
 inline Model tiny_samples() {
-  Model model = tiny_llama();
-  model.name = "tiny samples";
-  model.samples = Samples{.lengths = {3}, .shares = {1}};
-  model.window = 2;
-  model.full_interval = 2;
-  return model;
+  return tiny_llama("tiny samples",
+                    ", samples: {lengths: [3], shares: [1]}, window: 2, full_interval: 2");
 }
 
 /// Those that fused attention alone computes.

@@ -2,15 +2,13 @@
 // rank: every tensor, and every parameter's gradient.
 #include "strategies/graph/units.h"
 
-#include <array>
-#include <gtest/gtest.h>
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
-namespace foreshard::execute {
-namespace units_test {
+namespace foreshard::execute::units_test {
 
 constexpr double kLargestDifference = 1e-8;
 
@@ -22,21 +20,18 @@ struct Executed {
 
 Executed run_whole(const Graph& graph) {
   const std::vector<MeshAxis> one{{"one", 1}};
-  const auto forward = distribute(graph, one);
-  EXPECT_TRUE(forward);
+  const auto forward = value_of(distribute(graph, one));
   Executed run;
-  run.values = *executed_graph(*forward);
-  const Graph back = backward_graph(*forward, {});
-  const auto backward = distribute(back, one);
-  EXPECT_TRUE(backward);
-  const auto values = executed_graph(*backward, run.values);
-  EXPECT_TRUE(values) << values.error().message;
-  const std::set<TensorId> noise = rounding_noise(back, *values);
+  run.values = *executed_graph(forward);
+  const Graph back = backward_graph(forward, {});
+  const auto backward = value_of(distribute(back, one));
+  const auto values = value_of(executed_graph(backward, run.values));
+  const std::set<TensorId> noise = rounding_noise(back, values);
   for (std::size_t t = 0; t < back.tensors.size(); ++t) {
     const TensorId id{static_cast<std::int64_t>(t)};
     const Tensor& tensor = back.tensors[t];
-    if (tensor.role != TensorRole::kParameterGradient || !values->contains(id)) continue;
-    run.gradients[tensor.gradient_of] = values->at(id);
+    if (tensor.role != TensorRole::kParameterGradient || !values.contains(id)) continue;
+    run.gradients[tensor.gradient_of] = values.at(id);
     if (noise.contains(id)) run.noise.insert(tensor.gradient_of);
   }
   return run;
@@ -50,16 +45,14 @@ void add(std::vector<double>& sum, const std::vector<double>& summand) {
 Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
                    const std::vector<std::size_t>& begins, BackwardPass follows) {
   Executed run;
-  const auto whole = distribute(graph, mesh, Flow::kBothWays, follows);
-  EXPECT_TRUE(whole);
-  const std::vector<GraphUnit> units = cut(*whole, begins);
+  const auto whole = value_of(distribute(graph, mesh, Flow::kBothWays, follows));
+  const std::vector<GraphUnit> units = cut(whole, begins);
   EXPECT_EQ(units.size(), begins.size() + 1);
   std::vector<ShardedGraph> forward;
   std::vector<Wholes> saved;  // by unit and its tensors
   for (const GraphUnit& unit : units) {
-    const auto sharded = distribute(unit.graph, mesh, Flow::kBothWays, follows);
-    EXPECT_TRUE(sharded) << sharded.error().message;
-    forward.push_back(*sharded);
+    const auto sharded = value_of(distribute(unit.graph, mesh, Flow::kBothWays, follows));
+    forward.push_back(sharded);
     Wholes given;
     for (const TensorId id : unit.graph.inputs) {
       const auto known = run.values.find(unit.whole[id.index()]);
@@ -74,8 +67,7 @@ Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
   for (std::size_t u = units.size(); u-- > 0;) {
     const GraphUnit& unit = units[u];
     const Graph& back = gradients[u].backward;
-    const auto backward = distribute(back, mesh);
-    EXPECT_TRUE(backward) << backward.error().message;
+    const auto backward = value_of(distribute(back, mesh));
     Wholes given = saved[u];
     for (const TensorId id : back.inputs) {
       if (gradients[u].seeds.contains(id)) continue;
@@ -84,13 +76,12 @@ Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
       given[id] =
           handed.at(unit.whole[static_cast<std::size_t>(tensor - unit.graph.tensors.begin())]);
     }
-    const auto values = executed_graph(*backward, given);
-    EXPECT_TRUE(values) << values.error().message;
+    const auto values = value_of(executed_graph(backward, given));
     for (std::size_t t = 0; t < back.tensors.size(); ++t) {
       const TensorId id{static_cast<std::int64_t>(t)};
       const Tensor& tensor = back.tensors[t];
-      if (tensor.role == TensorRole::kParameterGradient && values->contains(id))
-        add(run.gradients[unit.whole[tensor.gradient_of.index()]], values->at(id));
+      if (tensor.role == TensorRole::kParameterGradient && values.contains(id))
+        add(run.gradients[unit.whole[tensor.gradient_of.index()]], values.at(id));
     }
     std::size_t next =
         0;  // outputs are the gradients of inputs that `handed` names, in their order
@@ -99,7 +90,7 @@ Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
       const TensorId in_whole = unit.whole[t];
       if (std::ranges::find(unit.graph.inputs, id) != unit.graph.inputs.end() &&
           gradients[u].handed.contains(in_whole))
-        handed[in_whole] = values->at(back.outputs.at(next++));
+        handed[in_whole] = values.at(back.outputs.at(next++));
     }
     EXPECT_EQ(next, back.outputs.size());
   }
@@ -148,5 +139,4 @@ TEST(Units, ComputeWhatTheWholeGraphDoes) {
       gradients, worst);
 }
 
-}  // namespace units_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::units_test

@@ -2,11 +2,8 @@
 // another, lead from any attribute to any other.
 #include "strategies/reshard/within_mesh.h"
 
-#include <array>
-#include <gtest/gtest.h>
-#include <random>
-
 #include "tests/strategies/execute/conversions.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

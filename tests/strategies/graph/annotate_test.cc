@@ -1,26 +1,17 @@
 // Annotations that are made where the user gives none, and the user's own.
 #include "strategies/graph/annotate.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/test.h"
 
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 
-namespace foreshard {
-namespace annotate_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::annotate_test {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 
 TensorId added(Graph& graph, OperatorSpec spec) {
-  auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return *id;
+  return value_of(add_single(graph, std::move(spec)));
 }
 
 // Embedding, then two matrices with a GeLU between, then a matrix of `odd` columns.
@@ -61,19 +52,17 @@ struct Example {
 // by 4.
 TEST(Annotate, FindsColumnsAndRows) {
   Example example;
-  const auto remarks = annotate(example.graph, kMesh, {.batch = 8});
-  ASSERT_TRUE(remarks) << remarks.error().message;
+  const auto remarks = value_of(annotate(example.graph, kMesh, {.batch = 8}));
   EXPECT_EQ(example.lies(example.graph.inputs[0]), "[S(data), -]");
   EXPECT_EQ(example.lies(example.table), "[S(tensor), -]");
   EXPECT_EQ(example.lies(example.up), "[-, S(tensor)]");
   EXPECT_EQ(example.lies(example.down), "[S(tensor), -]");
   EXPECT_FALSE(example.graph[example.last].pinned);
-  EXPECT_THAT(*remarks,
+  EXPECT_THAT(remarks,
               ElementsAre("parameter 'last.weight' [33, 6] has no dimension that 4 ways of "
                           "'tensor' can split: it is whole on every rank"));
-  const auto sharded = distribute(example.graph, kMesh);
-  ASSERT_TRUE(sharded) << sharded.error().message;
-  EXPECT_EQ(describe(sharded->attributes[example.bias.index()], kMesh), "[S(tensor)]");
+  const auto sharded = value_of(distribute(example.graph, kMesh));
+  EXPECT_EQ(describe(sharded.attributes[example.bias.index()], kMesh), "[S(tensor)]");
 }
 
 // `up` is split along its columns although its input is split along them: that is converted. Its
@@ -87,27 +76,26 @@ TEST(Annotate, SplitsOperators) {
   };
   const std::string rows = factor(1, 0);
   const std::string columns = factor(1, 1);
-  const auto remarks = annotate(example.graph, kMesh,
-                                {.annotations = {{.tensor = "x", .dims = {"data", "-", "tensor"}},
-                                                 {.op = "u*", .splits = {{columns, "tensor"}}}},
-                                 .batch = 8});
-  ASSERT_TRUE(remarks) << remarks.error().message;
-  const auto sharded = distribute(example.graph, kMesh);
-  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto remarks =
+      value_of(annotate(example.graph, kMesh,
+                        {.annotations = {{.tensor = "x", .dims = {"data", "-", "tensor"}},
+                                         {.op = "u*", .splits = {{columns, "tensor"}}}},
+                         .batch = 8}));
+  const auto sharded = value_of(distribute(example.graph, kMesh));
   const auto at = static_cast<std::size_t>(up - example.graph.operators.begin());
   const auto operand = [&](std::size_t index) {
-    return describe(sharded->operators[at].operands[index], kMesh);
+    return describe(sharded.operators[at].operands[index], kMesh);
   };
   EXPECT_EQ(operand(0), "[-, -, -]");
   EXPECT_EQ(operand(1), "[-, S(tensor)]");
   EXPECT_EQ(operand(2), "[-, -, S(tensor)]");
-  EXPECT_EQ(sharded->operators[at].conversions.size(), 1U);
+  EXPECT_EQ(sharded.operators[at].conversions.size(), 1U);
 
   const auto fault = [&](const std::string& name, std::map<std::string, std::string> splits) {
     Graph graph = Example().graph;
     const auto result =
         annotate(graph, kMesh, {.annotations = {{.op = name, .splits = std::move(splits)}}});
-    return result ? "none" : result.error().message;
+    return message_of(result, "none");
   };
   EXPECT_THAT(fault("upp", {}),
               HasSubstr("annotation 'upp' matches no operator; did you mean 'up'"));
@@ -120,12 +108,11 @@ TEST(Annotate, SplitsOperators) {
 
 TEST(Annotate, LetsTheUserDecide) {
   Example example;
-  const auto remarks =
+  const auto remarks = value_of(
       annotate(example.graph, kMesh,
                {.annotations = {{.tensor = "encoder.*.weight", .dims = {"-", "-"}},
                                 {.tensor = "encoder.down.weight", .dims = {"tensor+data", "-"}}},
-                .batch = 8});
-  ASSERT_TRUE(remarks) << remarks.error().message;
+                .batch = 8}));
   EXPECT_EQ(example.lies(example.up), "[-, -]");
   EXPECT_EQ(example.lies(example.down), "[S(tensor, data), -]");
 }
@@ -135,7 +122,7 @@ TEST(Annotate, SaysWhatDoesNotFit) {
     Example example;
     const auto result =
         annotate(example.graph, kMesh, {.annotations = {std::move(annotation)}, .batch = 8});
-    return result ? "no fault" : result.error().message;
+    return message_of(result, "no fault");
   };
   EXPECT_EQ(fault({.tensor = "last.wait", .dims = {"-"}}),
             "annotation 'last.wait' matches no tensor; did you mean 'last.weight'?");
@@ -147,9 +134,8 @@ TEST(Annotate, SaysWhatDoesNotFit) {
 
 TEST(Annotate, LeavesInputsWithoutTheBatchWhole) {
   Example example;
-  const auto remarks = annotate(example.graph, {{"data", 2}}, {.batch = 4});
-  ASSERT_TRUE(remarks);
-  EXPECT_THAT(*remarks, ElementsAre(HasSubstr("input 'ids' [8, 16] is whole on every rank")));
+  const auto remarks = value_of(annotate(example.graph, {{"data", 2}}, {.batch = 4}));
+  EXPECT_THAT(remarks, ElementsAre(HasSubstr("input 'ids' [8, 16] is whole on every rank")));
 }
 
 TEST(Annotate, MatchesPatterns) {
@@ -162,5 +148,4 @@ TEST(Annotate, MatchesPatterns) {
   EXPECT_FALSE(matches("", "a"));
 }
 
-}  // namespace annotate_test
-}  // namespace foreshard
+}  // namespace foreshard::annotate_test

@@ -2,26 +2,19 @@
 // conflicts. "tensor: how it lies -> how it is needed".
 #include "strategies/graph/distribute.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <set>
 
 #include "operator_examples.h"
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/internal/propagation.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace distribute_test {
+namespace foreshard::distribute_test {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 using Lines = std::vector<std::string>;
 using S = std::string;
 
@@ -32,9 +25,7 @@ Graph graph_named(const char* name) {
 }
 
 TensorId add(Graph& graph, OperatorSpec spec) {
-  const auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return id ? *id : TensorId{};
+  return value_of(add_single(graph, std::move(spec)));
 }
 
 TensorId named(const Graph& graph, const std::string& name) {
@@ -44,9 +35,7 @@ TensorId named(const Graph& graph, const std::string& name) {
 }
 
 ShardedGraph must(const Graph& graph, const std::vector<MeshAxis>& mesh = kMesh) {
-  auto sharded = distribute(graph, mesh);
-  EXPECT_TRUE(sharded) << sharded.error().message;
-  return *std::move(sharded);
+  return value_of(distribute(graph, mesh));
 }
 
 Lines conversions(const ShardedGraph& sharded) {
@@ -147,12 +136,12 @@ TEST(Distribute, RefusesAnnotationsThatNoTensorCanHave) {
   Graph graph = mlp();
   graph[named(graph, "x")].pinned = Attribute{.dims = {{0}, {0}}};
   EXPECT_THAT(distribute(graph, kMesh).error().message,
-              testing::AllOf(HasSubstr("tensor 'x'"), HasSubstr("'data'")));
+              AllOf(HasSubstr("tensor 'x'"), HasSubstr("'data'")));
   graph[named(graph, "x")].pinned = Attribute{.dims = {{}, {}}};
   graph[named(graph, "x")].shape = {6, 16};
   graph[named(graph, "x")].pinned = Attribute{.dims = {{1}, {}}};
   EXPECT_THAT(distribute(graph, kMesh).error().message,
-              testing::AllOf(HasSubstr("tensor 'x'"), HasSubstr("6"), HasSubstr("4")));
+              AllOf(HasSubstr("tensor 'x'"), HasSubstr("6"), HasSubstr("4")));
 }
 
 // A softmax along a split dimension: legal, at the price of a conversion, and said.
@@ -204,14 +193,13 @@ TEST(Distribute, FindsTheAllToAllOfExperts) {
   const TensorId x = add_input(graph, "x", {DType::kBf16, {2, 10, 8}});
   const TensorId scores = add_input(graph, "scores", {DType::kBf16, {2, 10, 4}});
   graph[x].pinned = Attribute{.dims = {{0}, {}, {}}};
-  const auto chosen = add_operator(
+  const auto chosen = value_of(add_operator(
       graph,
-      {.type = "top_k", .name = "top", .inputs = {scores}, .settings = {{"k", std::int64_t{2}}}});
-  ASSERT_TRUE(chosen);
+      {.type = "top_k", .name = "top", .inputs = {scores}, .settings = {{"k", std::int64_t{2}}}}));
   const TensorId slots =
       add(graph, {.type = "moe_dispatch",
                   .name = "slots",
-                  .inputs = {x, (*chosen)[1]},
+                  .inputs = {x, chosen[1]},
                   .settings = {{"experts", std::int64_t{4}}, {"capacity", std::int64_t{6}}}});
   const TensorId w = add_parameter(graph, "w", {DType::kBf16, {4, 8, 16}});
   graph[w].pinned = Attribute{.dims = {{0}, {}, {}}};
@@ -226,7 +214,7 @@ TEST(Distribute, FindsTheAllToAllOfExperts) {
                                  .inputs = {h, v},
                                  .settings = {{"equation", S("egcf,efh->egch")}}});
   const TensorId y =
-      add(graph, {.type = "moe_combine", .name = "y", .inputs = {z, (*chosen)[1], (*chosen)[0]}});
+      add(graph, {.type = "moe_combine", .name = "y", .inputs = {z, chosen[1], chosen[0]}});
   graph.outputs = {y};
   graph[y].pinned = Attribute{.dims = {{0}, {}, {}}};
   EXPECT_THAT(conversions(must(graph)),
@@ -339,12 +327,11 @@ TEST(Distribute, EntersTheBodiesOfLoops) {
 
 TEST(LegalSignatures, OfAMatmul) {
   const std::vector<Shape> shapes{{8, 16}, {16, 32}, {8, 32}};
-  const auto rule = rule_from("mk,kn->mn", shapes, {.linearity = Linearity::kSeparate});
-  ASSERT_TRUE(rule);
+  const auto rule = value_of(rule_from("mk,kn->mn", shapes, {.linearity = Linearity::kSeparate}));
   const std::vector<MeshAxis> mesh{{"x", 4}};
   const auto outputs = [&](const Attribute& a, const Attribute& b) {
     Lines lines;
-    const auto legal = legal_signatures(*rule, shapes, {a, b}, mesh);
+    const auto legal = legal_signatures(rule, shapes, {a, b}, mesh);
     if (!legal) return Lines{legal.error().message};
     for (const Signature& each : *legal) lines.push_back(describe(each.outputs[0], mesh));
     return lines;
@@ -369,13 +356,8 @@ TEST(LegalSignatures, OfAMatmul) {
 // same tensors to the same ends as the forward pass over pinned graphs.
 TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 2}, {"pipeline", 1}};
-  const Model model{.name = "tiny",
-                    .layers = 1,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 10,
-                    .sequence = 4,
-                    .source = ""};
+  const Model model =
+      written_model("name: tiny, layers: 1, hidden: 8, heads: 4, vocabulary: 10, sequence: 4");
   for (const bool sequence_parallel : {false, true}) {
     for (const bool flash : {false, true}) {
       const auto graphs = transformer_graphs(
@@ -385,8 +367,7 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
            .sequence_parallel = sequence_parallel,
            .attention = flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
            .vocabulary_multiple = 2});
-      const auto forward = distribute(graphs.layers.front(), mesh, Flow::kForward);
-      ASSERT_TRUE(forward) << forward.error().message;
+      const auto forward = value_of(distribute(graphs.layers.front(), mesh, Flow::kForward));
       const ShardedGraph both = must(graphs.layers.front(), mesh);
       const auto ends = [](const ShardedGraph& sharded) {
         std::multiset<std::string> lines;
@@ -394,7 +375,7 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
           lines.insert((*sharded.graph)[c.tensor].name + " -> " + describe(c.to, sharded.mesh));
         return lines;
       };
-      EXPECT_EQ(ends(both), ends(*forward)) << sequence_parallel << flash;
+      EXPECT_EQ(ends(both), ends(forward)) << sequence_parallel << flash;
     }
   }
 }
@@ -544,5 +525,4 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
   }
 }
 
-}  // namespace distribute_test
-}  // namespace foreshard
+}  // namespace foreshard::distribute_test

@@ -1,21 +1,18 @@
 // Graphs from YAML: what comes out.
 #include "strategies/graph/graph_config.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 
-namespace foreshard {
-namespace graph_config_test {
+namespace foreshard::graph_config_test {
 
 Result<Graph> read(const std::string& text) {
   yaml::Loader loader;
   FORESHARD_ASSIGN(const auto config, loader.read_text<GraphConfig>(text, "g.yaml"));
-  const auto mesh = mesh_of(config);
-  return build_graph(config, mesh, loader);
+  return build_graph(config, mesh_of(config), loader);
 }
 
 const std::string kHead = R"(name: g
@@ -26,23 +23,22 @@ tensors:
 )";
 
 TEST(GraphConfig, GivesTheGraphThatItSays) {
-  const auto graph = read(kHead + R"(operators:
+  const auto graph = value_of(read(kHead + R"(operators:
   - {op: matmul, name: h, inputs: [x, w]}
   - {op: reduce, outputs: [y], inputs: [h], settings: {operation: sum, axes: [-1], keep_dims: true}}
 outputs: [y]
-)");
-  ASSERT_TRUE(graph) << graph.error().message;
-  ASSERT_EQ(graph->operators.size(), 2U);
-  EXPECT_EQ(graph->operators[1].name, "y");
-  EXPECT_EQ((*graph)[graph->outputs[0]].shape, (std::vector<std::int64_t>{8, 1}));
-  EXPECT_EQ(graph->operators[1].settings.integers("axes"), Integers{-1});
-  EXPECT_EQ((*graph)[graph->inputs[0]].pinned, (Attribute{.dims = {{0}, {}}}));
-  EXPECT_EQ(parameter_elements(*graph), 16 * 32);
-  EXPECT_TRUE(distribute(*graph, {{"data", 2}, {"tensor", 4}}));
+)"));
+  ASSERT_EQ(graph.operators.size(), 2U);
+  EXPECT_EQ(graph.operators[1].name, "y");
+  EXPECT_EQ(graph[graph.outputs[0]].shape, (std::vector<std::int64_t>{8, 1}));
+  EXPECT_EQ(graph.operators[1].settings.integers("axes"), Integers{-1});
+  EXPECT_EQ(graph[graph.inputs[0]].pinned, (Attribute{.dims = {{0}, {}}}));
+  EXPECT_EQ(parameter_elements(graph), 16 * 32);
+  EXPECT_TRUE(distribute(graph, {{"data", 2}, {"tensor", 4}}));
 }
 
 TEST(GraphConfig, HasBodies) {
-  const auto graph = read(kHead + R"(operators:
+  const auto graph = value_of(read(kHead + R"(operators:
   - op: loop
     name: layers
     inputs: [x]
@@ -55,27 +51,25 @@ TEST(GraphConfig, HasBodies) {
         operators: [{op: matmul, name: zv, inputs: [z, v]}]
         outputs: [zv]
 outputs: [layers]
-)");
-  ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(parameter_elements(*graph), 16 * 32 + 12 * 16 * 16);
+)"));
+  EXPECT_EQ(parameter_elements(graph), 16 * 32 + 12 * 16 * 16);
 }
 
 TEST(GraphConfig, CarriesUnevenSlicesAndOpenDimensions) {
-  const auto graph = read(R"(name: g
+  const auto graph = value_of(read(R"(name: g
 mesh: [{name: tensor, size: 4}]
 tensors:
   - {name: x, role: input, dtype: bf16, shape: [10, 16], dims: ["tensor{3,3,2,2}", "-"], open: [1]}
 operators: [{op: unary, name: y, inputs: [x], settings: {operation: relu}}]
 outputs: [y]
-)");
-  ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ((*graph)[graph->inputs[0]].pinned,
+)"));
+  EXPECT_EQ(graph[graph.inputs[0]].pinned,
             (Attribute{.dims = {{0}, {}}, .sizes = {{3, 3, 2, 2}, {}}}));
-  EXPECT_EQ((*graph)[graph->inputs[0]].open, std::vector<std::int32_t>{1});
+  EXPECT_EQ(graph[graph.inputs[0]].open, std::vector<std::int32_t>{1});
 }
 
 TEST(GraphConfig, HasParametersThatNoOptimizerTrains) {
-  const auto graph = read(R"(name: g
+  const auto graph = value_of(read(R"(name: g
 tensors:
   - {name: ids, role: input, dtype: int64, shape: [8]}
   - {name: t, role: table, dtype: fp32, shape: [100, 16]}
@@ -84,9 +78,8 @@ operators:
   - {op: embedding, name: rows, inputs: [ids, t]}
   - {op: matmul, name: y, inputs: [rows, w]}
 outputs: [y]
-)");
-  ASSERT_TRUE(graph) << graph.error().message;
-  const Graph both = training_graph(*graph, {});
+)"));
+  const Graph both = training_graph(graph, {});
   const auto has = [&](const std::string& type) {
     return std::ranges::count(both.operators, type, &Operator::type);
   };
@@ -96,5 +89,4 @@ outputs: [y]
   EXPECT_EQ(std::ranges::count(both.tensors, TensorRole::kParameterGradient, &Tensor::role), 0);
 }
 
-}  // namespace graph_config_test
-}  // namespace foreshard
+}  // namespace foreshard::graph_config_test

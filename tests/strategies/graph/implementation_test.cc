@@ -1,7 +1,6 @@
 #include "strategies/graph/implementation.h"
 
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
 

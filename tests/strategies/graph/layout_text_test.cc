@@ -1,18 +1,11 @@
-#include <gmock/gmock.h>
 
 #include "tests/strategies/execute/random_layouts.h"
+#include "tests/test.h"
 
-#include "strategies/graph/layout.h"
-
-namespace foreshard {
-namespace layout_text_test {
-
-using testing::HasSubstr;
+namespace foreshard::layout_text_test {
 
 Layout read(const std::string& text, const Shape& shape) {
-  auto layout = parse_layout(text, shape);
-  EXPECT_TRUE(layout) << layout.error().message;
-  return layout ? *std::move(layout) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 TEST(LayoutText, ReadsWhatItsHeaderShows) {
@@ -45,8 +38,7 @@ TEST(LayoutText, DescriptionsReadBack) {
 }
 
 std::string fault(const std::string& text) {
-  const auto layout = parse_layout(text, {12, 64});
-  return layout ? "accepted" : layout.error().message;
+  return message_of(parse_layout(text, {12, 64}));
 }
 
 TEST(LayoutText, ShowsThePlaceOfAFault) {
@@ -100,5 +92,4 @@ TEST(Layout, SlicesCountMajorToMinor) {
   EXPECT_EQ(describe_ranks({0, 1, 2, 5, 7, 8}), "0-2,5,7,8");
 }
 
-}  // namespace layout_text_test
-}  // namespace foreshard
+}  // namespace foreshard::layout_text_test

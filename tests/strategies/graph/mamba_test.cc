@@ -1,18 +1,13 @@
 // State-space layers and patterns of layers: parameters, arithmetic and kernels by hand.
 #include "strategies/graph/mamba.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/model.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace mamba_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::mamba_test {
 
 // Two groups of two heads of 3 channels, states of 3 x 5.
 constexpr Mamba kSmall{.heads = 4, .head_dim = 3, .groups = 2, .state = 5, .conv = 2, .chunk = 4};
@@ -115,51 +110,4 @@ TEST(Mamba, KindsOfLayersFollowThePattern) {
   EXPECT_FALSE(model.has_expert_layers());
 }
 
-TEST(Mamba, PatternsThatSayNothingAreRefused) {
-  const auto fault = [&](auto&& change) {
-    Model model = small();
-    change(model);
-    const auto result = checked(std::move(model));
-    return result ? "none" : result.error().message;
-  };
-  EXPECT_EQ(fault([](Model&) {}), "none");
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "M*x"; }), HasSubstr("pattern has 'x' for layer 2"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "M*"; }),
-              HasSubstr("pattern has 2 letters for 3 layers"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern.clear(); }),
-              HasSubstr("mamba has no meaning without a pattern"));
-  EXPECT_THAT(fault([](Model& m) { m.mamba.reset(); }), HasSubstr("pattern has M: give the sizes"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "*-*"; }), HasSubstr("pattern has no M"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "ME*"; }), HasSubstr("give experts"));
-  EXPECT_THAT(fault([](Model& m) { m.experts = 4; }), HasSubstr("pattern has no E"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "M*M"; }), HasSubstr("ffn has no meaning"));
-  EXPECT_THAT(fault([](Model& m) { m.pattern = "MM-"; }), HasSubstr("set heads: 0"));
-  EXPECT_THAT(fault([](Model& m) { m.heads = 0; }), HasSubstr("heads is 0"));
-  EXPECT_THAT(fault([](Model& m) { m.window = 4; }), HasSubstr("beside a pattern"));
-  EXPECT_THAT(fault([](Model& m) { m.positions = Positions::kRelative; }),
-              HasSubstr("relative positions are not modelled beside a pattern"));
-  EXPECT_THAT(fault([](Model& m) { m.causal = false; }), HasSubstr("of decoders alone"));
-  EXPECT_THAT(fault([](Model& m) { m.samples = Samples{.lengths = {3}, .shares = {1}}; }),
-              HasSubstr("packed samples in state-space layers"));
-  EXPECT_THAT(fault([](Model& m) {
-                m.pattern = "MMM";
-                m.heads = m.kv_heads = m.head_dim = m.ffn = 0;
-                m.positions = Positions::kNone;
-                m.activation = Activation::kGelu;
-                m.sinks = true;
-              }),
-              HasSubstr("leave out sinks"));
-  EXPECT_THAT(fault([](Model& m) {
-                m.pattern = "M*M";
-                m.ffn = 0;
-              }),
-              HasSubstr("activation and mlp_bias have no meaning"));
-  EXPECT_THAT(fault([](Model& m) { m.branches = Branches::kParallel; }), HasSubstr("one branch"));
-  EXPECT_THAT(fault([](Model& m) { m.adapters.emplace(); }), HasSubstr("adapters"));
-  EXPECT_THAT(fault([](Model& m) { m.multi_token_prediction = 1; }),
-              HasSubstr("multi_token_prediction"));
-  EXPECT_THAT(fault([](Model& m) { m.mlp_bias = true; }), HasSubstr("squared-relu with biases"));
-}
-
-}  // namespace mamba_test
-}  // namespace foreshard
+}  // namespace foreshard::mamba_test

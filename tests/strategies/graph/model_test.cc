@@ -1,30 +1,22 @@
 #include "strategies/graph/model.h"
 
-#include <gtest/gtest.h>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
-#include "base/yaml/loader.h"
-
-namespace foreshard {
-namespace model_test {
+namespace foreshard::model_test {
 
 Model catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  auto model = loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml");
-  EXPECT_TRUE(model) << model.error().message;
-  return *std::move(model);
+  yaml::Loader loader(shipped_options());
+  return value_of(
+      loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }
 
 // GPT-2 small, by hand: a layer has 12 h^2 + 13 h (attention 3h^2 + 3h + h^2 + h, feed-forward
 // 8h^2 + 5h, norms 4h), the whole model V h + s h + 2 h besides; 124,439,808 is what the checkpoint
 // has.
 TEST(ParameterCount, OfGpt2ByHand) {
-  const Model gpt2{.name = "GPT-2",
-                   .layers = 12,
-                   .hidden = 768,
-                   .heads = 12,
-                   .vocabulary = 50257,
-                   .sequence = 1024,
-                   .source = ""};
+  const Model gpt2 = written_model(
+      "name: GPT-2, layers: 12, hidden: 768, heads: 12, vocabulary: 50257, sequence: 1024");
   EXPECT_EQ(parameter_count(gpt2), 124'439'808);
 }
 
@@ -139,15 +131,9 @@ TEST(ParameterCount, OfAPredictionOfASecondTokenByHand) {
 // By hand for h = 8, f = 6, 5 tokens of a vocabulary of 7: a layer of attention, 4 h h, of two
 // matrices, and of 2 h scores a pair of tokens; a projection of 2 h h; the output projection.
 TEST(ModelFlops, OfPredictionsByHand) {
-  const Model plain{.name = "m",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 2,
-                    .ffn = 6,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .positions = Positions::kRotary,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: m, layers: 3, hidden: 8, heads: 2, ffn: 6, vocabulary: 7, sequence: 5, positions: "
+      "rotary");
   Model model = plain;
   model.multi_token_prediction = 1;
   constexpr double kMatrices = 4 * 8 * 8 + 2 * 8 * 6 + 2 * 8 * 8 + 8 * 7;
@@ -176,13 +162,8 @@ TEST(LayerKinds, FollowTheInterval) {
 // Layers in a window that slides over 3 of 8 tokens have 3 (16 - 3) in place of 64 scores, counted
 // twice as those of all are; chunks of 4 tokens 2 x 16.
 TEST(ModelFlops, OfWindowsByHand) {
-  Model model{.name = "m",
-              .layers = 4,
-              .hidden = 8,
-              .heads = 2,
-              .vocabulary = 5,
-              .sequence = 8,
-              .source = ""};
+  Model model =
+      written_model("name: m, layers: 4, hidden: 8, heads: 2, vocabulary: 5, sequence: 8");
   const double all = model_flops(model, 1).in_base();
   model.window = 3;
   model.full_interval = 2;
@@ -202,13 +183,8 @@ TEST(ModelFlops, OfWindowsByHand) {
 // counted twice as all are: 3 x 4 + 36 = 48 of 12 tokens, 4 for each, in place of 8. As many have
 // equal samples of 4. Padded, all tokens are computed, and 3 of 8 are useful.
 TEST(ModelFlops, OfPackedSamplesByHand) {
-  Model model{.name = "m",
-              .layers = 4,
-              .hidden = 8,
-              .heads = 2,
-              .vocabulary = 5,
-              .sequence = 8,
-              .source = ""};
+  Model model =
+      written_model("name: m, layers: 4, hidden: 8, heads: 2, vocabulary: 5, sequence: 8");
   const double all = model_flops(model, 1).in_base();
   model.samples = Samples{.lengths = {2, 6}, .shares = {0.75, 0.25}};
   EXPECT_DOUBLE_EQ(model.samples->mean_length(), 3);
@@ -227,24 +203,10 @@ TEST(ModelFlops, OfPackedSamplesByHand) {
 // By hand for h = 8, 2 heads: queries of width 6 through latents of 5, of keys and values of 4 with
 // 2 columns that rotate; keys of 6 - 2 columns and values of 3 from latents.
 TEST(ModelFlops, OfLatentsByHand) {
-  Model model{.name = "m",
-              .layers = 2,
-              .hidden = 8,
-              .heads = 2,
-              .head_dim = 6,
-              .ffn = 3,
-              .vocabulary = 7,
-              .sequence = 5,
-              .norm = Norm::kRmsNorm,
-              .activation = Activation::kSwiglu,
-              .positions = Positions::kRotary,
-              .bias = false,
-              .tied_embeddings = false,
-              .key_value_rank = 4,
-              .query_rank = 5,
-              .rotary_dim = 2,
-              .value_dim = 3,
-              .source = ""};
+  Model model = written_model(
+      "name: m, layers: 2, hidden: 8, heads: 2, head_dim: 6, ffn: 3, vocabulary: 7, sequence: 5, "
+      "norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "key_value_rank: 4, query_rank: 5, rotary_dim: 2, value_dim: 3");
   ASSERT_TRUE(checked(model));
   const std::int64_t queries = 8 * 5 + 5 * 12;
   const std::int64_t keys = 8 * (4 + 2) + 4 * 2 * (4 + 3);
@@ -273,21 +235,10 @@ TEST(ModelFlops, AreThoseOfTheFormula) {
 // 4 heads and 1 key head of width 2, SwiGLU of width 3, s = 5, V = 7:
 // per token and layer 8 (8 + 2 + 2) + 8 x 8 + 3 x 8 x 3 = 232 multiply-adds.
 TEST(ModelFlops, OfALlamaByHand) {
-  const Model model{.name = "tiny",
-                    .layers = 2,
-                    .hidden = 8,
-                    .heads = 4,
-                    .kv_heads = 1,
-                    .ffn = 3,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .norm = Norm::kRmsNorm,
-                    .activation = Activation::kSwiglu,
-                    .positions = Positions::kRotary,
-                    .bias = false,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: tiny, layers: 2, hidden: 8, heads: 4, kv_heads: 1, ffn: 3, vocabulary: 7, sequence: "
+      "5, norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: "
+      "false, dropout: false");
   const double layer = 6 * 5 * 232 + 12 * 5 * 5 * 8;
   EXPECT_DOUBLE_EQ(model_flops(model, 3).in_base(), 3 * (2 * layer + 6 * 5 * 8 * 7));
   // 8 x 12 + 64 + 8 x 6 + 3 x 8 + two norms of 8; two embeddings of 56; the last norm.
@@ -297,17 +248,9 @@ TEST(ModelFlops, OfALlamaByHand) {
 // By hand for h = 8, 4 heads and 1 key head of width 2, SwiGLU of width 3: a layer's biases are
 // 8 + 2 x 2 of queries, keys and values, 8 of attention's output, 2 x 3 of gate and up, 8 of down.
 TEST(ParameterCount, CountsEachBias) {
-  Model model{.name = "tiny",
-              .layers = 5,
-              .hidden = 8,
-              .heads = 4,
-              .kv_heads = 1,
-              .ffn = 3,
-              .vocabulary = 7,
-              .sequence = 5,
-              .activation = Activation::kSwiglu,
-              .bias = false,
-              .source = ""};
+  Model model = written_model(
+      "name: tiny, layers: 5, hidden: 8, heads: 4, kv_heads: 1, ffn: 3, vocabulary: 7, sequence: "
+      "5, activation: swiglu, bias: false");
   const std::int64_t none = parameter_count(model);
   model.qkv_bias = true;
   EXPECT_EQ(parameter_count(model) - none, 5 * 12);
@@ -322,17 +265,9 @@ TEST(ParameterCount, CountsEachBias) {
 // By hand for h = 8, 4 heads and 2 key heads of width 2, a vocabulary of 7 and 3 layers: what each
 // part adds to a model with RMS norms and no biases.
 TEST(ParameterCount, CountsWhatFewFamiliesHave) {
-  const Model plain{.name = "tiny",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .norm = Norm::kRmsNorm,
-                    .positions = Positions::kLearned,
-                    .bias = false,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: tiny, layers: 3, hidden: 8, heads: 4, kv_heads: 2, vocabulary: 7, sequence: 5, norm: "
+      "rms-norm, positions: learned, bias: false");
   const auto more = [&](auto&& change) {
     Model model = plain;
     change(model);
@@ -358,18 +293,9 @@ TEST(ParameterCount, CountsWhatFewFamiliesHave) {
 // By hand for h = 8 and four experts of width 6, two matrices each: biases of 6 + 8 each, one of
 // each expert in the router; a gate of h.
 TEST(ParameterCount, CountsWhatExpertsHave) {
-  const Model plain{.name = "tiny",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .bias = false,
-                    .experts = 4,
-                    .experts_per_token = 2,
-                    .expert_ffn = 6,
-                    .dense_layers = 1,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: tiny, layers: 3, hidden: 8, heads: 4, vocabulary: 7, sequence: 5, bias: false, "
+      "experts: 4, experts_per_token: 2, expert_ffn: 6, dense_layers: 1");
   Model model = plain;
   model.mlp_bias = true;
   EXPECT_EQ(parameter_count(model) - parameter_count(plain), 2 * 4 * (6 + 8) + (32 + 8));
@@ -386,105 +312,4 @@ TEST(ParameterCount, CountsWhatExpertsHave) {
   EXPECT_EQ(parameter_count(model) - shared, 2 * 8);
 }
 
-TEST(Model, ContradictionsAreRefused) {
-  Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .vocabulary = 7, .source = ""};
-  EXPECT_EQ(checked(model).error().message,
-            "model 'odd': hidden 10 is not divisible by heads 4; give head_dim");
-  model.head_dim = 3;
-  EXPECT_TRUE(checked(model));
-  model.kv_heads = 3;
-  EXPECT_EQ(checked(model).error().message, "model 'odd': heads 4 is not divisible by kv_heads 3");
-  model.kv_heads = 0;
-  model.sequence = 9;
-  model.position_table = 8;
-  EXPECT_EQ(checked(model).error().message,
-            "model 'odd': position_table 8 has no row for each of the sequence's 9 tokens");
-  model.position_table = 9;
-  model.branches = Branches::kParallel;
-  model.norm_places = NormPlaces::kBoth;
-  EXPECT_EQ(checked(model).error().message,
-            "model 'odd': parallel branches are normalised before, not after; leave out "
-            "norm_places");
-}
-
-// What has no meaning beside the other keys.
-TEST(Model, KeysThatChangeNothingAreRefused) {
-  const Model plain{.name = "m",
-                    .layers = 4,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 7,
-                    .sequence = 8,
-                    .source = ""};
-  const auto fault = [&](auto&& change) {
-    Model model = plain;
-    change(model);
-    const auto result = checked(std::move(model));
-    return result ? "none" : result.error().message;
-  };
-  EXPECT_EQ(fault([](Model&) {}), "none");
-  EXPECT_EQ(fault([](Model& m) { m.window = 8; }),
-            "model 'm': window 8 holds the whole sequence of 8 tokens: leave it out");
-  EXPECT_EQ(fault([](Model& m) { m.full_interval = 2; }),
-            "model 'm': full_interval has no meaning without a window");
-  EXPECT_EQ(fault([](Model& m) { m.window_kind = WindowKind::kChunk; }),
-            "model 'm': window_kind has no meaning without a window");
-  EXPECT_EQ(fault([](Model& m) { m.window = 4, m.full_interval = 5; }),
-            "model 'm': full_interval 5 is more than the 4 layers: leave it out");
-  EXPECT_EQ(fault([](Model& m) { m.window = 4, m.full_layers = 4; }),
-            "model 'm': full_layers 4 and full_interval 0 leave none of 4 layers with the window");
-  EXPECT_EQ(fault([](Model& m) {
-              m.samples = Samples{{4, 9}, {0.5, 0.5}};
-            }),
-            "model 'm': a sample of 9 tokens is longer than its sequence of 8");
-  EXPECT_EQ(fault([](Model& m) {
-              m.samples = Samples{{8}, {1}};
-            }),
-            "model 'm': each sample fills its sequence; leave out samples");
-  EXPECT_EQ(fault([](Model& m) {
-              m.samples = Samples{{4}, {1}};
-              m.window = 4, m.window_kind = WindowKind::kChunk;
-            }),
-            "model 'm': packed samples in chunks (window_kind) are not modelled; leave out one of "
-            "the two");
-  EXPECT_EQ(fault([](Model& m) { m.window = 3, m.window_kind = WindowKind::kChunk; }),
-            "model 'm': a sequence of 8 tokens does not divide into chunks of 3 (window)");
-  EXPECT_EQ(fault([](Model& m) { m.unrotated_interval = 2; }),
-            "model 'm': unrotated_interval has no meaning without rotary positions");
-  EXPECT_EQ(fault([](Model& m) { m.value_dim = 2; }),
-            "model 'm': value_dim has no meaning without latents; give key_value_rank");
-  EXPECT_EQ(fault([](Model& m) { m.key_value_rank = 2; }),
-            "model 'm': latents need value_dim, the width of a head of the values");
-  EXPECT_EQ(fault([](Model& m) { m.key_value_rank = 2, m.value_dim = 2, m.kv_heads = 2; }),
-            "model 'm': with latents each head has keys of its own: leave out kv_heads");
-  EXPECT_EQ(fault([](Model& m) {
-              m.key_value_rank = m.value_dim = m.rotary_dim = 2;
-              m.positions = Positions::kRotary;
-            }),
-            "model 'm': with latents an even part of each head rotates: rotary_dim 2 of head_dim 2 "
-            "and positions: rotary");
-  EXPECT_EQ(fault([](Model& m) { m.router = Router::kSigmoid; }),
-            "model 'm': router has no meaning without experts");
-  EXPECT_EQ(fault([](Model& m) { m.experts = 4, m.shared_gate = true; }),
-            "model 'm': shared_gate has no meaning without shared_ffn");
-  EXPECT_EQ(fault([](Model& m) { m.multi_token_prediction = 1; }),
-            "model 'm': learned positions of the tokens that multi_token_prediction reads are not "
-            "modelled; set positions: rotary or none");
-  EXPECT_EQ(fault([](Model& m) {
-              m.multi_token_prediction = 1;
-              m.positions = Positions::kRotary;
-              m.embedding_norm = true;
-            }),
-            "model 'm': multi_token_prediction normalises embeddings itself; leave out "
-            "embedding_norm");
-  EXPECT_EQ(fault([](Model& m) {
-              m.multi_token_prediction = 1;
-              m.positions = Positions::kRotary;
-              m.adapters.emplace();
-            }),
-            "model 'm': adapters train nothing of multi_token_prediction; leave out one of the "
-            "two");
-}
-
-}  // namespace model_test
-}  // namespace foreshard
+}  // namespace foreshard::model_test

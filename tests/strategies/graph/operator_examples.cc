@@ -1,6 +1,6 @@
 #include "operator_examples.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

@@ -1,9 +1,9 @@
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
 
-namespace foreshard {
-namespace operator_test {
+namespace foreshard::operator_test {
 
 const std::vector<MeshAxis> kTwoAxes{{"tensor", 2}, {"data", 4}};
 constexpr Axis kTensor = 0;
@@ -42,8 +42,7 @@ Kernel kernel(OperatorSpec spec, const Shapes& inputs, bool accumulates = false)
   for (const auto& shape : inputs)
     spec.inputs.push_back(add_input(graph, "in", {DType::kFp16, shape}));
   spec.name = "op";
-  const auto outputs = add_operator(graph, std::move(spec));
-  EXPECT_TRUE(outputs) << outputs.error().message;
+  const auto outputs = value_of(add_operator(graph, std::move(spec)));
   Operator& op = graph.operators[0];
   op.accumulates = accumulates;
   Shapes shapes = inputs;
@@ -192,5 +191,4 @@ TEST(Kernel, OfALossIsFollowedByThoseThatAreLogged) {
   EXPECT_EQ(logged, 2.0 * 15 * (6_B + 4_B + 8_B));
 }
 
-}  // namespace operator_test
-}  // namespace foreshard
+}  // namespace foreshard::operator_test

@@ -2,13 +2,8 @@
 /// Random graphs of the table's operators, under random annotations.
 #pragma once
 
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "tests/strategies/graph/operator_examples.h"
+#include "tests/test.h"
 
 #include "strategies/graph/layout.h"
 
@@ -40,12 +35,11 @@ inline Graph random_graph(const std::vector<Example>& examples, std::mt19937& ra
         inputs.push_back(add_input(graph, "x" + name, type));
       }
     }
-    const auto outputs = add_operator(graph, {.type = example.type,
-                                              .name = "op" + std::to_string(n),
-                                              .inputs = inputs,
-                                              .settings = example.settings});
-    EXPECT_TRUE(outputs) << outputs.error().message;
-    graph.outputs = *outputs;
+    const auto outputs = value_of(add_operator(graph, {.type = example.type,
+                                                       .name = "op" + std::to_string(n),
+                                                       .inputs = inputs,
+                                                       .settings = example.settings}));
+    graph.outputs = outputs;
   }
   return graph;
 }

@@ -1,41 +1,32 @@
 #include "strategies/graph/rule.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard {
-namespace rule_test {
+namespace foreshard::rule_test {
 
-using testing::HasSubstr;
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
 // 6 = s times 2: h is alone in the output, so s is found by division.
 TEST(Rule, FindsSizesOfJoinedFactors) {
-  const auto rule = rule_from("b(sh)->hb", {{4, 6}, {2, 4}}, {.whole = "h"});
-  ASSERT_TRUE(rule) << rule.error().message;
-  EXPECT_EQ(describe(*rule), "b(sh)->hb, whole: h");
-  EXPECT_EQ(rule->factors[1].size, 3);
-  EXPECT_EQ(rule->factors[2].size, 2);
-  EXPECT_EQ(misfit(*rule, {{4, 6}, {2, 4}}), "");
+  const auto rule = value_of(rule_from("b(sh)->hb", {{4, 6}, {2, 4}}, {.whole = "h"}));
+  EXPECT_EQ(describe(rule), "b(sh)->hb, whole: h");
+  EXPECT_EQ(rule.factors[1].size, 3);
+  EXPECT_EQ(rule.factors[2].size, 2);
+  EXPECT_EQ(misfit(rule, {{4, 6}, {2, 4}}), "");
 }
 
 // Twice as wide a gate: what splits both divides their greatest common divisor.
 TEST(Rule, TakesWhatDividesBothOperands) {
-  const auto rule = rule_from("bf->bf", {{4, 16}, {4, 8}});
-  ASSERT_TRUE(rule);
-  EXPECT_EQ(rule->factors[1].size, 8);
+  EXPECT_EQ(value_of(rule_from("bf->bf", {{4, 16}, {4, 8}})).factors[1].size, 8);
 }
 
 TEST(Rule, OfOutputsAloneIsWhole) {
-  const auto rule = rule_from("bs->bsc", {{4, 6}, {4, 6, 3}});
-  ASSERT_TRUE(rule);
-  EXPECT_TRUE(rule->factors[2].whole);
+  EXPECT_TRUE(value_of(rule_from("bs->bsc", {{4, 6}, {4, 6, 3}})).factors[2].whole);
 }
 
 TEST(Rule, SaysWhatIsWrongWithItsText) {
   const auto fault = [](const char* text, const Shapes& shapes) {
-    const auto rule = rule_from(text, shapes);
-    return rule ? "accepted" : rule.error().message;
+    return message_of(rule_from(text, shapes));
   };
   EXPECT_THAT(fault("bs", {{1, 2}}), HasSubstr("needs one '->'"));
   EXPECT_THAT(fault("b?->b", {{1}, {1}}), HasSubstr("'?' at 2 is out of place"));
@@ -44,5 +35,4 @@ TEST(Rule, SaysWhatIsWrongWithItsText) {
   EXPECT_THAT(fault("bb->b", {{2, 2}, {2}}), HasSubstr("factor 'b' twice"));
 }
 
-}  // namespace rule_test
-}  // namespace foreshard
+}  // namespace foreshard::rule_test

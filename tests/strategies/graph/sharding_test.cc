@@ -1,15 +1,14 @@
 // Propagation: what is converted where, in words. Expectations are written as people draw the
 // Megatron pattern; "tensor: how it lies -> how it is needed".
-#include <gtest/gtest.h>
-#include <memory>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace sharding_test {
+namespace foreshard::sharding_test {
 
 using Lines = std::vector<std::string>;
 
@@ -65,31 +64,15 @@ Lines names(const Graph& graph, const std::vector<TensorId>& tensors) {
 }
 
 Model gpt() {
-  return {.name = "tiny GPT",
-          .layers = 1,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 10,
-          .sequence = 4,
-          .source = ""};
+  return written_model(
+      "name: tiny GPT, layers: 1, hidden: 8, heads: 4, vocabulary: 10, sequence: 4");
 }
 
 Model llama() {
-  return {.name = "tiny Llama",
-          .layers = 1,
-          .hidden = 8,
-          .heads = 4,
-          .kv_heads = 2,
-          .ffn = 12,
-          .vocabulary = 10,
-          .sequence = 4,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: tiny Llama, layers: 1, hidden: 8, heads: 4, kv_heads: 2, ffn: 12, vocabulary: 10, "
+      "sequence: 4, norm: rms-norm, activation: swiglu, positions: rotary, bias: false, "
+      "tied_embeddings: false, dropout: false");
 }
 
 TransformerGraphs graphs_of(const Model& model, bool sequence_parallel, bool flash = true) {
@@ -340,5 +323,4 @@ TEST(Sharding, ConvertsOncePerNeed) {
   EXPECT_GT(uses, pass.back.conversions.size());
 }
 
-}  // namespace sharding_test
-}  // namespace foreshard
+}  // namespace foreshard::sharding_test

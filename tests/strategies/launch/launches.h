@@ -2,14 +2,7 @@
 /// What tests of launch files share.
 #pragma once
 
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <sstream>
-#include <string>
-
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "strategies/launch/launch.h"
 
@@ -39,10 +32,8 @@ inline std::string strategy_of(const std::string& text, std::optional<std::int64
 
 template <class T>
 T loaded(const std::vector<Line>& lines) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto object = loader.read_text<T>(in_braces(lines), "imported");
-  EXPECT_TRUE(object) << (object ? "" : object.error().message) << in_braces(lines);
-  return object ? *std::move(object) : T{};
+  yaml::Loader loader(shipped_options());
+  return value_of(loader.read_text<T>(in_braces(lines), "imported"), in_braces(lines));
 }
 
 }  // namespace foreshard::launch

@@ -1,16 +1,12 @@
 // Recomputation and stages in Megatron's options: read and written by hand.
 #include "tests/strategies/launch/launches.h"
+#include "tests/test.h"
 
 #include "strategies/launch/abilities.h"
 #include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr const char* k80Layers =
     "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --seq-length 4096 "
@@ -81,13 +77,11 @@ TEST(MegatronLayout, SaysUnevenChunks) {
   strategy.schedule = "interleaved";
   strategy.layers_per_stage = {1, 2, 2, 1};
   strategy.global_batch = 4;
-  const auto written = export_launch("megatron", strategy, nullptr);
-  ASSERT_TRUE(written) << written.error().message;
-  EXPECT_THAT(written->text, AllOf(HasSubstr("--pipeline-model-parallel-layout 'Et|t*2|t*2|tL'"),
-                                   Not(HasSubstr("virtual"))));
-  const auto back = import_text(written->text, 2);
-  ASSERT_TRUE(back) << back.error().message;
-  const auto read = loaded<Strategy>(back->strategy);
+  const auto written = value_of(export_launch("megatron", strategy, nullptr));
+  EXPECT_THAT(written.text, AllOf(HasSubstr("--pipeline-model-parallel-layout 'Et|t*2|t*2|tL'"),
+                                  Not(HasSubstr("virtual"))));
+  const auto back = value_of(import_text(written.text, 2));
+  const auto read = loaded<Strategy>(back.strategy);
   EXPECT_EQ(read.layers_per_stage, strategy.layers_per_stage);
   EXPECT_EQ(read.virtual_stages, 2);
   EXPECT_EQ(read.schedule, "interleaved");

@@ -1,37 +1,24 @@
 // The contract of every format: what `export_launch` writes, `import_launch` reads as the same
 // strategy (and model), and what it does not write is refused with a key of ours. Random
 // strategies, those that a model allows.
-#include <random>
 
 #include "base/yaml/describe.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/strategies/launch/launches.h"
+#include "tests/test.h"
 
 #include "strategies/launch/abilities.h"
 
 namespace foreshard::launch {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
-
 constexpr int kTries = 1000;
 
 Model dense() {
-  return {.name = "dense",
-          .layers = 24,
-          .hidden = 1024,
-          .heads = 16,
-          .kv_heads = 8,
-          .ffn = 4096,
-          .vocabulary = 32000,
-          .sequence = 2048,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: dense, layers: 24, hidden: 1024, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: "
+      "32000, sequence: 2048, norm: rms-norm, activation: swiglu, positions: rotary, bias: false, "
+      "tied_embeddings: false, dropout: false");
 }
 
 Model sparse() {
@@ -186,10 +173,9 @@ void expect_round_trip(const Form& form, const Strategy& strategy, const Model& 
 }
 
 TEST(LaunchFormats, ReadBackWhatTheyWrite) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   for (const Form& form : forms()) {
-    const auto framework = loader.read_ref<Framework>(form.framework);
-    ASSERT_TRUE(framework);
+    const auto framework = value_of(loader.read_ref<Framework>(form.framework));
     Choice choose(7);
     int sound = 0;
     int written = 0;
@@ -198,7 +184,7 @@ TEST(LaunchFormats, ReadBackWhatTheyWrite) {
       Model model = i % 2 == 0 ? dense() : sparse();
       if (i % 4 == 1 && form.name.starts_with("megatron")) model.multi_token_prediction = 1;
       Strategy strategy = random_strategy(choose, model.experts > 0);
-      Framework facts = *framework;
+      Framework facts = framework;
       facts.gradient_reduction =
           choose.of({GradientReduction::kOverlapped, GradientReduction::kAfterBackward});
       strategy.framework = {.value = facts, .name = form.framework};
@@ -234,18 +220,17 @@ TEST(LaunchFormats, WriteWhatTheyRead) {
         {"accelerate-megatron.yaml", 16, batch},
         {"nemo-gpt.yaml", 32, {}},
         {"bridge.yaml", 64, {}}}) {
-    const auto run = import_text(launch_file(file), devices, settled);
-    ASSERT_TRUE(run) << run.error().message;
-    const auto strategy = loaded<Strategy>(run->strategy);
-    const bool described = !run->model.empty() && run->missing.empty();
-    const auto model = described ? loaded<Model>(run->model) : Model{};
-    const auto exported = export_launch(run->format, strategy, described ? &model : nullptr);
-    ASSERT_TRUE(exported) << file << ": " << exported.error().message;
-    const auto again = import_text(exported->text, devices, settled);
-    ASSERT_TRUE(again) << file << ": " << again.error().message << exported->text;
+    const auto run = value_of(import_text(launch_file(file), devices, settled));
+    const auto strategy = loaded<Strategy>(run.strategy);
+    const bool described = !run.model.empty() && run.missing.empty();
+    const auto model = described ? loaded<Model>(run.model) : Model{};
+    const auto exported =
+        value_of(export_launch(run.format, strategy, described ? &model : nullptr), file);
+    const auto again = import_text(exported.text, devices, settled);
+    ASSERT_TRUE(again) << file << ": " << again.error().message << exported.text;
     auto read = loaded<Strategy>(again->strategy);
     read.framework.name = strategy.framework.name;  // written out, or by reference
-    EXPECT_EQ(yaml::echo(read), yaml::echo(strategy)) << exported->text;
+    EXPECT_EQ(yaml::echo(read), yaml::echo(strategy)) << exported.text;
   }
 }
 
@@ -254,17 +239,14 @@ TEST(LaunchFormats, NameTheKeysThatTheyCannotSay) {
   strategy.schedule = "gpipe";
   strategy.pipeline_parallel = 2;
   strategy.capacity_factor = 2;
-  const auto exported = export_launch("deepspeed", strategy, nullptr);
-  ASSERT_FALSE(exported);
-  EXPECT_EQ(exported.error().message,
+  EXPECT_EQ(message_of(export_launch("deepspeed", strategy, nullptr)),
             "error: strategy.capacity_factor: deepspeed cannot say '2'\n"
             "error: strategy.pipeline_parallel: deepspeed cannot say '2'\n"
             "error: strategy.schedule: deepspeed cannot say 'gpipe'");
   Model model = dense();
   model.branches = Branches::kParallel;
-  const auto of_model = export_launch("megatron", Strategy{}, &model);
-  ASSERT_FALSE(of_model);
-  EXPECT_EQ(of_model.error().message, "error: model.branches: megatron cannot say 'parallel'");
+  EXPECT_EQ(message_of(export_launch("megatron", Strategy{}, &model)),
+            "error: model.branches: megatron cannot say 'parallel'");
   model = dense();
   model.multi_token_prediction = 1;
   EXPECT_THAT(export_launch("nemo", Strategy{}, &model).error().message,

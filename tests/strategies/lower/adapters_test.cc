@@ -1,27 +1,17 @@
 // Low-rank adapters beside frozen weights: what is computed, kept, moved and updated, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace adapters_test {
+namespace foreshard::lower::adapters_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 // The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kRank = 8;
@@ -42,22 +32,16 @@ std::vector<AdapterTarget> attention() {
 }
 
 Strategy on(std::int64_t tensor, std::int64_t data, std::int64_t zero = 0) {
-  Strategy s;
-  s.tensor_parallel = tensor;
+  Strategy s = degrees(tensor, 1, data);
   s.sequence_parallel = tensor > 1;
-  s.data_parallel = data;
   s.zero_stage = zero;
-  s.global_batch = data;
-  s.framework.value.vocabulary_multiple = 1;
   s.framework.value.overlap_tensor_gradients = false;
   return s;
 }
 
 LoweredModel blocks_of(const Model& model, const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model, strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model, strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model, strategy));
 }
 
 std::map<MemoryKind, double> resident(const Strategy& strategy) {
@@ -99,15 +83,6 @@ TEST(Adapters, AloneHaveGradientsAndOptimizerStates) {
   EXPECT_EQ(bytes[MemoryKind::kOptimizer], 12 * kAdapters / 4);
 }
 
-std::set<std::string> products(const Pieces& pass) {
-  std::set<std::string> names;
-  for (const program::Task& task : only_block(pass).tasks) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel)) names.insert(task.name);
-  }
-  return names;
-}
-
 // A frozen matrix has one product in the backward pass, that of its input's gradient; A and B have
 // both of theirs. Nothing is before the first layer that wants a gradient: of the products that
 // lead to its input only those remain which an adapter waits for.
@@ -115,19 +90,19 @@ TEST(Adapters, LeaveNoWeightGradientsOfWhatIsFrozen) {
   const LoweredModel blocks = blocks_of(model(attention()), on(1, 1));
   ASSERT_EQ(blocks.layers.size(), 2U);
   EXPECT_THAT(
-      products(blocks.layers[1].backward),
+      products_of(blocks.layers[1].backward),
       UnorderedElementsAre("d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                            "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
                            "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
                            "d.qkv.data", "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight",
                            "d.qkv.adapter_in.data", "d.qkv.adapter_in.weight"));
-  EXPECT_THAT(products(blocks.layers[0].backward),
+  EXPECT_THAT(products_of(blocks.layers[0].backward),
               UnorderedElementsAre(
                   "d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                   "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
                   "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
                   "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight", "d.qkv.adapter_in.weight"));
-  EXPECT_THAT(products(blocks.head.backward), ElementsAre("d.logits.data"));
+  EXPECT_THAT(products_of(blocks.head.backward), ElementsAre("d.logits.data"));
   EXPECT_THAT(only_block(blocks.embedding.backward).tasks, IsEmpty());
 }
 
@@ -195,15 +170,6 @@ TEST(Adapters, DequantizeWeightsInFourBitsForEachProduct) {
                    matrices * (2 - (0.5 + (1 + 4 / 256.0) / 64)));
 }
 
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
-
 std::map<CollectiveKind, Traffic> traffic(const Pieces& pass) {
   std::map<CollectiveKind, Traffic> sums;
   for (const program::Task& task : only_block(pass).tasks) {
@@ -234,11 +200,10 @@ TEST(Adapters, MoveNarrowTensorsBetweenTensorRanks) {
 // of one layer at once, and gather what the optimizer has updated alone.
 TEST(Adapters, AloneAreReducedAndGathered) {
   Strategy s = on(1, 4, 1);
-  auto program = lower(model(), s, {});
-  ASSERT_TRUE(program) << program.error().message;
+  auto program = value_of(lower(model(), s, {}));
   std::map<CollectiveKind, Traffic> sums;
-  for (const program::Call& call : program->roles[0].calls) {
-    for (const program::Task& task : program->blocks[call.block.index()].tasks) {
+  for (const program::Call& call : program.roles[0].calls) {
+    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
       const auto* what = std::get_if<program::Communication>(&task.body);
       if (what == nullptr || what->purpose != program::Purpose::kData || what->bytes == 4_B)
         continue;
@@ -277,11 +242,9 @@ TEST(Adapters, HaveStatesOfTheirOwn) {
 TEST(Adapters, OfARankThatRanksCannotShareAreRefused) {
   Model odd = model();
   odd.adapters->rank = 6;
-  const auto faults = faults_in(on(4, 1), odd, 4);
-  EXPECT_THAT(faults,
+  EXPECT_THAT(faults_in(on(4, 1), odd, 4),
               Contains(testing::Field(&StrategyFault::message,
                                       HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
 }
 
-}  // namespace adapters_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::adapters_test

@@ -1,36 +1,25 @@
 // Layers that differ in attention: which kernels they have, and what tensor-parallel ranks send of
 // latents, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace attention_test {
+namespace foreshard::lower::attention_test {
 
 using program::CollectiveKind;
 using program::Program;
-using testing::ElementsAre;
 
 constexpr std::int64_t kSequence = 16;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .ffn = 12,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: 4, hidden: 8, heads: 4, ffn: 12, vocabulary: 12, sequence: " +
+      std::to_string(kSequence) +
+      ", norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: "
+      "false, dropout: false");
 }
 
 // Queries of 6 columns through latents of 5, of which 2 rotate; keys and values, of 3, through
@@ -56,10 +45,8 @@ Strategy strategy(std::int64_t tensor, bool sequence) {
 
 Program lowered(const Strategy& of, const Model& that) {
   EXPECT_TRUE(checked(that));
-  EXPECT_THAT(faults_in(of, that, of.devices()), testing::IsEmpty());
-  auto program = lower(that, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, that, of.devices()), IsEmpty());
+  return value_of(lower(that, of, {.launch_time = 5_us}));
 }
 
 // Of forward passes, in the order of layers.
@@ -151,10 +138,9 @@ std::vector<double> bytes_in_layer(const Program& program, CollectiveKind kind) 
 TEST(LayersOfAttention, GatherLatentsNotTheStream) {
   constexpr double kTokens = 2.0 * kBatch * kSequence;
   EXPECT_THAT(bytes_in_layer(lowered(strategy(2, true), latents()), CollectiveKind::kAllGather),
-              testing::UnorderedElementsAre(5 * kTokens, 4 * kTokens, 2 * kTokens, 8 * kTokens));
+              UnorderedElementsAre(5 * kTokens, 4 * kTokens, 2 * kTokens, 8 * kTokens));
   EXPECT_THAT(bytes_in_layer(lowered(strategy(2, false), latents()), CollectiveKind::kAllGather),
-              testing::IsEmpty());
+              IsEmpty());
 }
 
-}  // namespace attention_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::attention_test

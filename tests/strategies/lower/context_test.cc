@@ -1,17 +1,14 @@
 // Context parallelism: what moves, what is attended to and what lies where, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace context_test {
+namespace foreshard::lower::context_test {
 
 using program::CollectiveKind;
 using program::Program;
 using program::Purpose;
-using testing::ElementsAre;
 using testing::Pair;
 
 constexpr std::int64_t kLayers = 4;
@@ -23,17 +20,11 @@ constexpr std::int64_t kSequence = 32;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny",
-          .layers = kLayers,
-          .hidden = kHidden,
-          .heads = kHeads,
-          .kv_heads = kKeyHeads,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: " + std::to_string(kLayers) + ", hidden: " + std::to_string(kHidden) +
+      ", heads: " + std::to_string(kHeads) + ", kv_heads: " + std::to_string(kKeyHeads) +
+      ", vocabulary: 12, sequence: " + std::to_string(kSequence) +
+      ", bias: false, tied_embeddings: false, dropout: false");
 }
 
 // One micro-batch of two sequences.
@@ -50,10 +41,8 @@ Strategy strategy(std::int64_t tp, std::int64_t cp, ContextExchange how) {
 }
 
 Program lowered(const Strategy& of) {
-  EXPECT_THAT(faults_in(of, model(), of.devices()), testing::IsEmpty());
-  auto program = lower(model(), of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, model(), of.devices()), IsEmpty());
+  return value_of(lower(model(), of, {.launch_time = 5_us}));
 }
 
 // Bytes by kind of collective, of one rank's layers.
@@ -337,5 +326,4 @@ TEST(ContextParallel, SharesStatesAsDataParallelRanksDo) {
   EXPECT_EQ(s.devices(), 4);
 }
 
-}  // namespace context_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::context_test

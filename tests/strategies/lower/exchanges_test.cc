@@ -1,33 +1,26 @@
 // Exchanges with experts beside passes of other micro-batches: cut and woven, by hand.
 #include "strategies/program/lower/exchanges.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace exchanges_test {
+namespace foreshard::lower::exchanges_test {
 
 using program::Block;
-using program::Communication;
 using program::Program;
 using program::Task;
-using testing::ElementsAre;
 
 Task kernel(std::vector<std::int32_t> after = {}) {
   return {.name = "k", .body = Kernel{Gemm{.m = 1, .n = 1, .k = 1}}, .after = std::move(after)};
 }
 Task exchange(std::vector<std::int32_t> after) {
   return {.name = "x",
-          .body = Communication{.kind = program::CollectiveKind::kAllToAll,
-                                .group = program::AxisGroup{.axes = {0}},
-                                .purpose = program::Purpose::kExpert},
+          .body = program::Communication{.kind = program::CollectiveKind::kAllToAll,
+                                         .group = program::AxisGroup{.axes = {0}},
+                                         .purpose = program::Purpose::kExpert},
           .stream = stream(kTensorStream),
           .after = std::move(after)};
 }
@@ -50,7 +43,7 @@ TEST(Exchanges, CutABlockWhereItWaits) {
 
   // A gather over the ranks of an expert stands between the exchange and its reader.
   Task gather = exchange({1});
-  std::get<Communication>(gather.body).purpose = program::Purpose::kTensor;
+  std::get<program::Communication>(gather.body).purpose = program::Purpose::kTensor;
   const Block split{.name = "split", .tasks = {kernel(), exchange({0}), gather, kernel({2})}};
   ASSERT_EQ(cut_at_exchanges(split).size(), 2u);
   EXPECT_THAT(cut_at_exchanges(split)[1].after, ElementsAre(EarlierTask{0, 2}));
@@ -61,20 +54,10 @@ TEST(Exchanges, CutABlockWhereItWaits) {
 }
 
 Model model() {
-  return {.name = "tiny mixture",
-          .layers = 2,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 16,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .experts = 8,
-          .experts_per_token = 2,
-          .expert_ffn = 12,
-          .source = ""};
+  return written_model(
+      "name: tiny mixture, layers: 2, hidden: 8, heads: 4, vocabulary: 12, sequence: 16, "
+      "activation: swiglu, bias: false, tied_embeddings: false, dropout: false, experts: 8, "
+      "experts_per_token: 2, expert_ffn: 12");
 }
 
 Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {
@@ -89,12 +72,10 @@ Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {
 }
 
 Program lowered(const Strategy& of) {
-  EXPECT_THAT(faults_in(of, model(), of.devices()), testing::IsEmpty());
-  auto program = lower(model(), of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  const Status fault = program::verify(*program);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, model(), of.devices()), IsEmpty());
+  auto program = value_of(lower(model(), of, {.launch_time = 5_us}));
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return program;
 }
 
 // "F1" of a part of a forward pass of micro-batch 1, "B0" of a backward pass; others left out.
@@ -146,5 +127,4 @@ TEST(Exchanges, ChangeTheOrderAlone) {
   }
 }
 
-}  // namespace exchanges_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::exchanges_test

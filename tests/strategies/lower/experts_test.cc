@@ -1,18 +1,16 @@
 // Layers with experts: what moves, what is multiplied and what lies where, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace experts_test {
+namespace foreshard::lower::experts_test {
 
 using program::CollectiveKind;
 using program::Program;
 using program::Purpose;
-using testing::ElementsAre;
 using testing::Pair;
 
 constexpr std::int64_t kLayers = 4;
@@ -24,64 +22,40 @@ constexpr std::int64_t kWidth = 12;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny mixture",
-          .layers = kLayers,
-          .hidden = kHidden,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .experts = kExperts,
-          .experts_per_token = kChosen,
-          .expert_ffn = kWidth,
-          .source = ""};
+  return written_model(
+      "name: tiny mixture, layers: " + std::to_string(kLayers) +
+      ", hidden: " + std::to_string(kHidden) +
+      ", heads: 4, vocabulary: 12, sequence: " + std::to_string(kSequence) +
+      ", activation: swiglu, bias: false, tied_embeddings: false, dropout: false, experts: " +
+      std::to_string(kExperts) + ", experts_per_token: " + std::to_string(kChosen) +
+      ", expert_ffn: " + std::to_string(kWidth));
 }
 
 // One micro-batch of two sequences.
 Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t ep, std::int64_t etp = 0) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.data_parallel = dp;
+  Strategy s = degrees(tp, 1, dp, kBatch);
   s.expert_parallel = ep;
   s.expert_tensor_parallel = etp;
   s.sequence_parallel = tp > 1;
-  s.micro_batch = kBatch;
-  s.global_batch = kBatch * dp;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 Program lowered(const Strategy& of, const Model& that = model()) {
-  EXPECT_THAT(faults_in(of, that, of.devices()), testing::IsEmpty());
-  auto program = lower(that, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, that, of.devices()), IsEmpty());
+  return value_of(lower(that, of, {.launch_time = 5_us}));
 }
 
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
 using Key = std::pair<CollectiveKind, std::string>;  // and its axes
 
 std::map<Key, Traffic> traffic(const Program& program, Purpose purpose) {
   std::map<Key, Traffic> sums;
-  for (const program::Call& call : program.roles[0].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      const auto* what = std::get_if<program::Communication>(&task.body);
-      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
-      Traffic& sum = sums[{what->kind, what->tag}];
-      sum.operations += call.repeat;
-      sum.bytes += call.repeat * what->bytes.in_base();
-    }
-  }
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") return;
+    Traffic& sum = sums[{what->kind, what->tag}];
+    ++sum.operations;
+    sum.bytes += what->bytes.in_base();
+  });
   return sums;
 }
 
@@ -203,7 +177,7 @@ TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
   EXPECT_THAT(traffic(lowered(roomy), Purpose::kExpert),
               ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
                                Traffic{4 * kLayers, 4 * kLayers * 1.5 * sent})));
-  EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
+  EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), IsEmpty());
 }
 
 // In fp8 gradients travel in bf16 like all else; with a dispatch that quantizes, tokens have one
@@ -312,10 +286,10 @@ TEST(ExpertParallel, PutsWhatArrivesInOrderOfExperts) {
   const std::int64_t slots = kBatch * kSequence * kChosen * kHidden;
   EXPECT_THAT(passes(strategy(1, 4, 4), PassKind::kTranspose),
               ElementsAre(slots, slots, slots, slots));
-  EXPECT_THAT(passes(strategy(1, 8, 8), PassKind::kTranspose), testing::IsEmpty());
+  EXPECT_THAT(passes(strategy(1, 8, 8), PassKind::kTranspose), IsEmpty());
   Strategy deepep = strategy(1, 4, 4);
   deepep.token_dispatcher = TokenDispatcher::kDeepEp;
-  EXPECT_THAT(passes(deepep, PassKind::kTranspose), testing::IsEmpty());
+  EXPECT_THAT(passes(deepep, PassKind::kTranspose), IsEmpty());
 }
 
 // The host waits once in a forward pass, behind the choice and before tokens move.
@@ -334,7 +308,7 @@ TEST(ExpertParallel, WaitsForCountsOnTheHost) {
     if (block.name == "expert_layer.forward")
       EXPECT_THAT(before, ElementsAre("top_k dispatch"));
     else
-      EXPECT_THAT(before, testing::IsEmpty()) << block.name;
+      EXPECT_THAT(before, IsEmpty()) << block.name;
   }
 }
 
@@ -372,8 +346,7 @@ TEST(ExpertParallel, WaitsForTheBusiestRank) {
   Strategy uneven = strategy(1, 4, 4);
   uneven.expert_load.layers = {{0.1, 0.1, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05}};
   const auto flops = [](const Strategy& of) {
-    const auto found = products(lowered(of), "expert_layer.forward", "experts_up");
-    return flops_of(found.at(0)).in_base();
+    return flops_of(products(lowered(of), "expert_layer.forward", "experts_up").at(0)).in_base();
   };
   EXPECT_DOUBLE_EQ(flops(uneven), 2 * flops(strategy(1, 4, 4)));
   const double sent = 2.0 * kBatch * kSequence * kChosen * kHidden;
@@ -581,5 +554,4 @@ TEST(ExpertLayers, StandBesideDenseOnes) {
   EXPECT_EQ(passes["expert_layer.backward"], kLayers / 2);
 }
 
-}  // namespace experts_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::experts_test

@@ -1,19 +1,15 @@
 // mode: forward: evaluation and inference of whole sequences, counted and weighed by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace forward_test {
+namespace foreshard::lower::forward_test {
 
 using program::CollectiveKind;
 using program::Program;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr double kBatch = 2;  // sequences of a micro-batch
 constexpr double kSequence = 4;
@@ -22,59 +18,23 @@ constexpr double kVocabulary = 12;
 constexpr double kLayers = 4;
 
 Model gpt() {
-  return {.name = "tiny GPT",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return written_model(
+      "name: tiny GPT, layers: 4, hidden: 8, heads: 4, vocabulary: 12, sequence: 4, "
+      "tied_embeddings: false");
 }
 
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {
-  Strategy s;
+  Strategy s = degrees(tp, pp, dp, 2, micro_batches);
   s.mode = Mode::kForward;
-  s.tensor_parallel = tp;
-  s.pipeline_parallel = pp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * micro_batches;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 Program lowered(const Strategy& of) {
-  auto program = lower(gpt(), of, {});
-  EXPECT_TRUE(program) << program.error().message;
-  const auto violation = program::verify(*program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return *std::move(program);
+  auto program = value_of(lower(gpt(), of, {}));
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return program;
 }
 
-template <class Visit>
-void visit_tasks(const Program& program, const program::Role& role, Visit visit) {
-  for (const program::Call& call : role.calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks)
-      for (std::int32_t i = 0; i < call.repeat; ++i) visit(task);
-  }
-}
-
-double gemm_flops(const Program& program, const program::Role& role) {
-  double sum = 0;
-  visit_tasks(program, role, [&](const program::Task& task) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
-      sum += flops_of(*kernel).in_base();
-  });
-  return sum;
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
 std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t role) {
   std::map<CollectiveKind, Traffic> sums;
   visit_tasks(program, program.roles[role], [&](const program::Task& task) {
@@ -133,12 +93,11 @@ TEST(ForwardMode, KeepsParametersAlone) {
 // activations before and after it (8 each). Nothing outlives its last reader, so neither more
 // layers nor more micro-batches need more.
 TEST(ForwardMode, FreesActivationsAsSoonAsTheyAreUsed) {
-  const auto blocks = lower_blocks(gpt(), strategy(1, 1, 1, 3));
-  ASSERT_TRUE(blocks);
-  EXPECT_EQ(blocks->layers.front().saved, 0_B);
-  EXPECT_EQ(blocks->layers.front().transient_forward,
+  const auto blocks = value_of(lower_blocks(gpt(), strategy(1, 1, 1, 3)));
+  EXPECT_EQ(blocks.layers.front().saved, 0_B);
+  EXPECT_EQ(blocks.layers.front().transient_forward,
             (2 + 8 + 8) * kSequence * kBatch * kHidden * 1_B);
-  EXPECT_TRUE(only_block(blocks->layers.front().backward).tasks.empty());
+  EXPECT_TRUE(only_block(blocks.layers.front().backward).tasks.empty());
   const Program program = lowered(strategy(1, 1, 1, 3));
   visit_tasks(program, program.roles[0], [](const program::Task& task) {
     const auto* allocate = std::get_if<program::Allocate>(&task.body);
@@ -205,5 +164,4 @@ TEST(ForwardMode, SaysWhatItHasNoUseFor) {
   EXPECT_TRUE(faults_in(s, gpt(), 2).empty());
 }
 
-}  // namespace forward_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::forward_test

@@ -1,22 +1,14 @@
 // Frozen parts of a model: what is computed, kept and updated of it, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace frozen_test {
+namespace foreshard::lower::frozen_test {
 
 using program::MemoryKind;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 constexpr double kS = 64, kH = 32, kQkv = 64, kF = 64, kV = 512;
 constexpr double kMatrices = kH * (kQkv + kH + 3 * kF);  // of each of three layers
@@ -40,18 +32,7 @@ Strategy strategy(std::int64_t pipeline = 1) {
 
 LoweredModel blocks_of(const Model& model) {
   EXPECT_THAT(faults_in(strategy(), model, 1), IsEmpty());
-  auto blocks = lower_blocks(model, strategy());
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
-}
-
-std::set<std::string> products(const Pieces& pass) {
-  std::set<std::string> names;
-  for (const program::Task& task : only_block(pass).tasks) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel)) names.insert(task.name);
-  }
-  return names;
+  return value_of(lower_blocks(model, strategy()));
 }
 
 // Two layers on a frozen embedding run forward alone and keep nothing. The third has all products,
@@ -62,7 +43,7 @@ TEST(FrozenParts, RunForwardAloneBelowWhatIsTrained) {
   EXPECT_THAT(only_block(blocks.embedding.backward).tasks, IsEmpty());
   EXPECT_THAT(only_block(blocks.layers[0].backward).tasks, IsEmpty());
   EXPECT_EQ(blocks.layers[0].saved.in_base(), 0);
-  EXPECT_THAT(products(blocks.layers[1].backward),
+  EXPECT_THAT(products_of(blocks.layers[1].backward),
               UnorderedElementsAre("d.mlp_down.data", "d.mlp_down.weight", "d.mlp_up.data",
                                    "d.mlp_up.weight", "d.attention_out.data",
                                    "d.attention_out.weight", "d.qkv.data", "d.qkv.weight"));
@@ -72,11 +53,11 @@ TEST(FrozenParts, RunForwardAloneBelowWhatIsTrained) {
 TEST(FrozenParts, HandGradientsOnAboveWhatIsTrained) {
   const LoweredModel blocks = blocks_of(model({.layers = 2, .head = true}));
   EXPECT_FALSE(only_block(blocks.embedding.backward).tasks.empty());
-  EXPECT_THAT(products(blocks.layers[0].backward),
+  EXPECT_THAT(products_of(blocks.layers[0].backward),
               UnorderedElementsAre("d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                                    "d.qkv.data"));
-  EXPECT_THAT(products(blocks.layers[1].backward), Contains("d.qkv.weight"));
-  EXPECT_THAT(products(blocks.head.backward), UnorderedElementsAre("d.logits.data"));
+  EXPECT_THAT(products_of(blocks.layers[1].backward), Contains("d.qkv.weight"));
+  EXPECT_THAT(products_of(blocks.head.backward), UnorderedElementsAre("d.logits.data"));
 }
 
 // bf16 parameters of all; fp32 gradients and Adam's 12 bytes of what is trained.
@@ -111,5 +92,4 @@ TEST(FrozenParts, AreRefusedWhereNothingOfAStageIsTrained) {
   EXPECT_THAT(faults_in(strategy(3), model({.layers = 2}), 3), IsEmpty());
 }
 
-}  // namespace frozen_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::frozen_test

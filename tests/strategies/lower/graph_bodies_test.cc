@@ -1,13 +1,10 @@
 // Loops and conditions of general graphs as Programs.
-#include <gmock/gmock.h>
-#include <string>
 
 #include "tests/strategies/lower/lowered_graphs.h"
+#include "tests/test.h"
 
 namespace foreshard::lower {
 namespace {
-
-using testing::HasSubstr;
 
 // The body is a block that is called twelve times each way.
 TEST(LowerGraph, CallsTheBlockOfALoopAgainAndAgain) {
@@ -208,14 +205,13 @@ TEST(LowerGraph, TrainsLoopsThatAddUp) {
                                     .settings = {{"operation", std::string("square")}}})};
   Graph graph{.name = "adding"};
   const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  const auto out =
+  const auto out = value_of(
       add_operator(graph, {.type = "loop",
                            .name = "layers",
                            .inputs = {in},
                            .settings = {{"count", std::int64_t{12}}, {"carried", std::int64_t{1}}},
-                           .bodies = {layer}});
-  ASSERT_TRUE(out) << out.error().message;
-  graph.outputs = *out;
+                           .bodies = {layer}}));
+  graph.outputs = out;
   const Program program = lowered(graph, strategy(1, 1)).program;
   EXPECT_EQ(gemm_flops(program), 12 * 3 * 2.0 * kBatch * kHidden * kHidden);
   EXPECT_EQ(program.roles[0].memory[2].bytes.in_base(), 12.0 * 12 * kHidden * kHidden);

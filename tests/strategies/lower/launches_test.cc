@@ -1,22 +1,14 @@
 // What the host does to launch the tasks of a layer.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace launches_test {
+namespace foreshard::lower::launches_test {
 
 using program::Program;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Not;
 
 // One device, one micro-batch of two sequences.
 Strategy strategy() {
@@ -28,9 +20,7 @@ Strategy strategy() {
 }
 
 Program lowered(const Strategy& of) {
-  auto program = lower(tiny_gpt(), of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower(tiny_gpt(), of, {.launch_time = 5_us}));
 }
 
 // "name launches" of what a block launches with another weight than 1.
@@ -118,5 +108,4 @@ TEST(Launches, KernelsOfOneOperatorWeighLess) {
   EXPECT_THAT(head, Contains("logits 3"));
 }
 
-}  // namespace launches_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::launches_test

@@ -1,19 +1,11 @@
 #include "strategies/program/lower/legacy_behavior.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <utility>
-#include <vector>
+#include "tests/test.h"
 
-namespace foreshard::lower {
-namespace legacy_behavior_test {
+namespace foreshard::lower::legacy_behavior_test {
 
 using program::Block;
-using program::Communication;
-using program::Program;
-using program::Sync;
 using program::Task;
-using testing::ElementsAre;
 
 Task product(const Gemm& gemm, std::vector<std::int32_t> after = {}) {
   return {.name = "product", .body = Kernel(gemm), .after = std::move(after)};
@@ -54,9 +46,9 @@ TEST(LaunchExperts, KeepsTheHostForEachOfThem) {
 // second product, task 2, still does: in the block, and in a later call.
 TEST(MakeLaunchesBlocking, WaitsForEachKernelAndCollective) {
   const auto communicate = [](program::CollectiveKind kind) {
-    return Task{.name = "communicate", .body = Communication{.kind = kind}};
+    return Task{.name = "communicate", .body = program::Communication{.kind = kind}};
   };
-  Program program;
+  program::Program program;
   program.blocks = {
       Block{.tasks = {product({}), communicate(program::CollectiveKind::kAllReduce),
                       product({}, {0, 1}), communicate(program::CollectiveKind::kSend)}},
@@ -69,7 +61,7 @@ TEST(MakeLaunchesBlocking, WaitsForEachKernelAndCollective) {
   const std::vector<Task>& tasks = program.blocks[0].tasks;
   ASSERT_EQ(tasks.size(), 7u);
   for (const std::size_t wait : {1u, 3u, 5u}) {
-    EXPECT_TRUE(std::holds_alternative<Sync>(tasks[wait].body)) << wait;
+    EXPECT_TRUE(std::holds_alternative<program::Sync>(tasks[wait].body)) << wait;
     EXPECT_THAT(tasks[wait].after, ElementsAre(static_cast<std::int32_t>(wait) - 1));
   }
   EXPECT_THAT(tasks[4].after, ElementsAre(0, 2));
@@ -78,5 +70,4 @@ TEST(MakeLaunchesBlocking, WaitsForEachKernelAndCollective) {
               ElementsAre(program::CallDependency{0, 4}, program::CallDependency{0, -1}));
 }
 
-}  // namespace legacy_behavior_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::legacy_behavior_test

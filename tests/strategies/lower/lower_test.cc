@@ -1,13 +1,12 @@
 // What a strategy makes ranks do, counted and weighed by hand.
 #include "strategies/program/lower/lower.h"
 
-#include <gtest/gtest.h>
-#include <map>
-
+#include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
-namespace foreshard::lower {
-namespace lower_test {
+namespace foreshard::lower::lower_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -27,44 +26,24 @@ Model gpt() {
 
 // `micro_batches` of 2 sequences; the vocabulary is not padded.
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.pipeline_parallel = pp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * micro_batches;
-  s.framework.value.vocabulary_multiple = 1;
-  return s;
+  return degrees(tp, pp, dp, 2, micro_batches);
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
+  return value_of(lower(model, of, {.launch_time = 5_us}));
 }
 
 // What one rank of a role takes part in, by kind; of one purpose; without the gradient norm.
 std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t role,
                                           Purpose purpose) {
   std::map<CollectiveKind, Traffic> sums;
-  for (const program::Call& call : program.roles[role].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      const auto* what = std::get_if<program::Communication>(&task.body);
-      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
-      Traffic& sum = sums[what->kind];
-      sum.operations += call.repeat;
-      sum.bytes += call.repeat * what->bytes.in_base();
-    }
-  }
+  visit_tasks(program, program.roles[role], [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") return;
+    Traffic& sum = sums[what->kind];
+    ++sum.operations;
+    sum.bytes += what->bytes.in_base();
+  });
   return sums;
 }
 
@@ -327,8 +306,7 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
   };
   const Traffic together = gathered();
   s.framework.value.shards.gather_each = static_cast<std::int64_t>(kHidden);
-  const auto blocks = lower_blocks(gpt(), s);
-  ASSERT_TRUE(blocks);
+  const auto blocks = value_of(lower_blocks(gpt(), s));
   std::int64_t count = 0;
   double bytes = 0;
   const auto add = [&](const LoweredBlock& block, double times) {
@@ -338,14 +316,14 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
       bytes += times * 2 * static_cast<double>(size);
     }
   };
-  add(blocks->embedding, 2);
-  add(blocks->layers.front(), 2 * kLayers);
-  add(blocks->head, 1);
+  add(blocks.embedding, 2);
+  add(blocks.layers.front(), 2 * kLayers);
+  add(blocks.head, 1);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
   EXPECT_LT(bytes, together.bytes);
   EXPECT_GT(count, together.operations);
   s.recompute = Recompute::kFull;
-  add(blocks->layers.front(), kLayers);
+  add(blocks.layers.front(), kLayers);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
 }
 
@@ -357,11 +335,10 @@ TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
     double passes = 0;
   };
   const auto moved = [](const Strategy& s) {
-    const auto blocks = lower_blocks(gpt(), s);
-    EXPECT_TRUE(blocks);
+    const auto blocks = value_of(lower_blocks(gpt(), s));
     Moved sum;
     double elements = 0;
-    for (const program::Task& task : only_block(blocks->layers.front().backward).tasks) {
+    for (const program::Task& task : only_block(blocks.layers.front().backward).tasks) {
       const bool sums = task.name.starts_with("accumulate.");
       if (!sums && !task.name.starts_with("cast.d.")) continue;
       const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));
@@ -508,20 +485,14 @@ TEST(StaticMemory, IsSixteenToTwentyBytesPerParameter) {
 class SavedActivations : public testing::Test {
  protected:
   static constexpr double kS = 64, kB = 2, kH = 32, kA = 4, kT = 2;
-  Model model_{.name = "layer",
-               .layers = 1,
-               .hidden = 32,
-               .heads = 4,
-               .vocabulary = 16,
-               .sequence = 64,
-               .source = ""};
+  Model model_ =
+      written_model("name: layer, layers: 1, hidden: 32, heads: 4, vocabulary: 16, sequence: 64");
   Strategy strategy_ = strategy(1, 1, 1, 1);
   SavedActivations() { strategy_.framework.value.attention = AttentionImplementation::kUnfused; }
 
   double saved() const {
-    const auto blocks = lower_blocks(model_, strategy_);
-    EXPECT_TRUE(blocks);
-    return blocks->layers.front().saved.in_base() / (kS * kB * kH);
+    const auto blocks = value_of(lower_blocks(model_, strategy_));
+    return blocks.layers.front().saved.in_base() / (kS * kB * kH);
   }
 };
 
@@ -586,5 +557,4 @@ TEST(Lower, AddsTheFrameworksHostTimeToTheLaunch) {
   EXPECT_EQ(lowered(gpt(), eager).launch_time, 35_us);
 }
 
-}  // namespace lower_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::lower_test

@@ -1,13 +1,8 @@
 // Small graphs as Programs, and what these compute and send.
 #pragma once
 
-#include <cstdint>
-#include <gtest/gtest.h>
-#include <map>
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/strategies/lower/counts.h"
+#include "tests/test.h"
 
 #include "strategies/graph/annotate.h"
 #include "strategies/graph/operators/build.h"
@@ -27,9 +22,7 @@ inline constexpr std::int64_t kHidden = 16;
 inline constexpr std::int64_t kWide = 64;
 
 inline TensorId added(Graph& graph, OperatorSpec spec) {
-  auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return *id;
+  return value_of(add_single(graph, std::move(spec)));
 }
 
 // x [8, 16] -> up [16, 64] -> relu -> down [64, 16].
@@ -77,33 +70,11 @@ inline LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& 
                             std::vector<Annotation> annotations = {}) {
   const auto mesh = mesh_of(s, options.axes);
   const auto remarks =
-      annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch});
-  EXPECT_TRUE(remarks) << remarks.error().message;
-  auto result = lower_graph(graph, s, options);
-  EXPECT_TRUE(result) << result.error().message;
-  if (!result) return {};
-  const Status fault = plan::verify(result->plan);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  const auto violation = program::verify(result->program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return *std::move(result);
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-inline std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
-
-template <class Visit>
-void visit_tasks(const Program& program, Visit visit) {
-  for (const program::Call& call : program.roles[0].calls) {
-    for (std::int32_t i = 0; i < call.repeat; ++i)
-      for (const program::Task& task : program.blocks[call.block.index()].tasks) visit(task);
-  }
+      value_of(annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch}));
+  auto result = value_of(lower_graph(graph, s, options));
+  EXPECT_EQ(message_of(plan::verify(result.plan)), "accepted");
+  EXPECT_EQ(message_of(program::verify(result.program)), "accepted");
+  return result;
 }
 
 inline std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose purpose) {
@@ -118,13 +89,7 @@ inline std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose
 }
 
 inline double gemm_flops(const Program& program) {
-  double sum = 0;
-  visit_tasks(program, [&](const program::Task& task) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
-      sum += flops_of(*kernel).in_base();
-  });
-  return sum;
+  return gemm_flops(program, program.roles[0]);
 }
 
 using Sums = std::map<CollectiveKind, Traffic>;

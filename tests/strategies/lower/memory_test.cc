@@ -1,19 +1,11 @@
 // What a rank holds while blocks run, byte by byte.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace memory_test {
-
-using program::MemoryKind;
+namespace foreshard::lower::memory_test {
 
 // The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kLayers = 2;
@@ -36,9 +28,7 @@ Strategy on(std::int64_t data_parallel, std::int64_t pipeline = 1, std::int64_t 
 }
 
 LoweredModel blocks_of(const Strategy& strategy) {
-  auto blocks = lower_blocks(llama(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(llama(), strategy));
 }
 
 // Between its two parts, a backward pass holds the inputs of the four products (two norms' results,
@@ -138,7 +128,7 @@ TEST(Head, FusedLossWritesOverTheLogits) {
 
 double buffers_of(const Strategy& strategy, std::int64_t stage) {
   for (const auto& one : resident_memory(strategy, llama(), blocks_of(strategy), stage))
-    if (one.kind == MemoryKind::kBuffers) return one.bytes.in_base();
+    if (one.kind == program::MemoryKind::kBuffers) return one.bytes.in_base();
   return 0;
 }
 
@@ -159,15 +149,14 @@ TEST(ResidentMemory, HasWorkspacesPlaceholdersAndTheGradientSentLast) {
 
 // Peak of the first role, calls one after another.
 double peak_of(const Strategy& strategy) {
-  const auto program = lower(llama(), strategy, {});
-  EXPECT_TRUE(program) << program.error().message;
+  const auto program = value_of(lower(llama(), strategy, {}));
   Bytes live;
-  for (const auto& part : program->roles[0].memory) live += part.bytes;
+  for (const auto& part : program.roles[0].memory) live += part.bytes;
   Bytes peak = live;
   std::map<std::tuple<std::string, std::int32_t>, Bytes> buffers;
-  for (const program::Call& call : program->roles[0].calls) {
+  for (const program::Call& call : program.roles[0].calls) {
     for (std::int32_t i = 0; i < call.repeat; ++i) {
-      for (const program::Task& task : program->blocks[call.block.index()].tasks) {
+      for (const program::Task& task : program.blocks[call.block.index()].tasks) {
         if (const auto* made = std::get_if<program::Allocate>(&task.body)) {
           buffers[{made->buffer, call.layer(i)}] = made->bytes;
           peak = std::max(peak, live += made->bytes);
@@ -202,13 +191,12 @@ TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
 TEST(Zero, HoldsTwoWholeGradientsAtMost) {
   Strategy s = on(4);
   s.zero_stage = 2;
-  const auto program = lower(llama(), s, {});
-  ASSERT_TRUE(program) << program.error().message;
-  const auto& calls = program->roles[0].calls;
+  const auto program = value_of(lower(llama(), s, {}));
+  const auto& calls = program.roles[0].calls;
   std::vector<std::size_t> passes;
   std::vector<std::int32_t> reductions;
   for (std::size_t c = 0; c < calls.size(); ++c) {
-    const std::string& name = program->blocks[calls[c].block.index()].name;
+    const std::string& name = program.blocks[calls[c].block.index()].name;
     if (name.ends_with(".backward")) passes.push_back(c);
     if (name.ends_with(".reduce")) reductions.push_back(static_cast<std::int32_t>(c));
   }
@@ -224,5 +212,4 @@ TEST(Zero, HoldsTwoWholeGradientsAtMost) {
   EXPECT_TRUE(waits(3, 1));
 }
 
-}  // namespace memory_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::memory_test

@@ -1,48 +1,33 @@
 // Offloading to the host: what the plan does, what is copied and what stays, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace offload_test {
+namespace foreshard::lower::offload_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 Model model() {
   return small_llama(4);
 }
 
 Strategy on(std::int64_t data_parallel, std::int64_t zero_stage = 0) {
-  Strategy s;
-  s.data_parallel = data_parallel;
-  s.global_batch = data_parallel;
+  Strategy s = degrees(1, 1, data_parallel);
   s.zero_stage = zero_stage;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 program::Program lowered(const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
-  const auto plan = plan_of(model(), strategy);
-  EXPECT_TRUE(plan) << plan.error().message;
-  const auto fault = plan::verify(*plan);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  auto program = lower(model(), strategy, {});
-  EXPECT_TRUE(program) << program.error().message;
-  const auto violation = program::verify(*program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return *std::move(program);
+  EXPECT_EQ(message_of(plan::verify(value_of(plan_of(model(), strategy)))), "accepted");
+  auto program = value_of(lower(model(), strategy, {}));
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return program;
 }
 
 // Bytes of each kind of operation with the host that a rank makes in a step.
@@ -56,54 +41,45 @@ std::map<CollectiveKind, double> with_host(const program::Program& program, std:
   return bytes;
 }
 
-double held(const program::Program& program, MemoryKind kind) {
-  double bytes = 0;
-  for (const program::StaticMemory& memory : program.roles[0].memory)
-    if (memory.kind == kind) bytes += memory.bytes.in_base();
-  return bytes;
-}
-
 // Of 4 layers 2 are offloaded, so 2 have room: layer 2 waits until layer 0 has gone, layer 3 for
 // layer 1. On the way back layer 1 comes when layer 3 is done, layer 0 when layer 2 is.
 TEST(OffloadedActivations, GoBehindTheirPassAndComeBackAheadOfIt) {
   Strategy s = on(1);
   s.offload_activation_layers = 2;
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan::to_text(*plan), HasSubstr(" F0\n"
-                                              "   0 forward embedding +kept\n"
-                                              "   1 forward layer 0 +kept\n"
-                                              "   2 offload layer 0 < 1 -kept\n"
-                                              "   3 forward layer 1 +kept\n"
-                                              "   4 offload layer 1 < 3 -kept\n"
-                                              "   5 forward layer 2 < 2 +kept\n"
-                                              "   6 forward layer 3 < 4 +kept\n"
-                                              "   7 forward head +kept\n"
-                                              " B0\n"
-                                              "   8 backward head -kept\n"
-                                              "   9 backward layer 3 -kept\n"
-                                              "  10 fetch layer 1 < 4 9 +kept\n"
-                                              "  11 backward layer 2 -kept\n"
-                                              "  12 fetch layer 0 < 2 11 +kept\n"
-                                              "  13 backward layer 1 < 10 -kept\n"
-                                              "  14 backward layer 0 < 12 -kept\n"
-                                              "  15 backward embedding -kept\n"));
+  const auto plan = value_of(plan_of(model(), s));
+  EXPECT_THAT(plan::to_text(plan), HasSubstr(" F0\n"
+                                             "   0 forward embedding +kept\n"
+                                             "   1 forward layer 0 +kept\n"
+                                             "   2 offload layer 0 < 1 -kept\n"
+                                             "   3 forward layer 1 +kept\n"
+                                             "   4 offload layer 1 < 3 -kept\n"
+                                             "   5 forward layer 2 < 2 +kept\n"
+                                             "   6 forward layer 3 < 4 +kept\n"
+                                             "   7 forward head +kept\n"
+                                             " B0\n"
+                                             "   8 backward head -kept\n"
+                                             "   9 backward layer 3 -kept\n"
+                                             "  10 fetch layer 1 < 4 9 +kept\n"
+                                             "  11 backward layer 2 -kept\n"
+                                             "  12 fetch layer 0 < 2 11 +kept\n"
+                                             "  13 backward layer 1 < 10 -kept\n"
+                                             "  14 backward layer 0 < 12 -kept\n"
+                                             "  15 backward embedding -kept\n"));
 }
 
 // All of them: one has room. The last one comes back as soon as it is there.
 TEST(OffloadedActivations, OfAllLayersLeaveRoomForOne) {
   Strategy s = on(1);
   s.offload_activation_layers = 4;
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan::to_text(*plan), HasSubstr("   7 forward layer 3 < 6 +kept\n"
-                                              "   8 offload layer 3 < 7 -kept\n"
-                                              "   9 forward head +kept\n"
-                                              " B0\n"
-                                              "  10 fetch layer 3 < 8 9 +kept\n"
-                                              "  11 backward head -kept\n"
-                                              "  12 backward layer 3 < 10 -kept\n"
-                                              "  13 fetch layer 2 < 6 12 +kept\n"));
+  const auto plan = value_of(plan_of(model(), s));
+  EXPECT_THAT(plan::to_text(plan), HasSubstr("   7 forward layer 3 < 6 +kept\n"
+                                             "   8 offload layer 3 < 7 -kept\n"
+                                             "   9 forward head +kept\n"
+                                             " B0\n"
+                                             "  10 fetch layer 3 < 8 9 +kept\n"
+                                             "  11 backward head -kept\n"
+                                             "  12 backward layer 3 < 10 -kept\n"
+                                             "  13 fetch layer 2 < 6 12 +kept\n"));
 }
 
 TEST(OffloadedActivations, AreThoseOfTheFirstLayersOfEachStage) {
@@ -111,9 +87,8 @@ TEST(OffloadedActivations, AreThoseOfTheFirstLayersOfEachStage) {
   s.pipeline_parallel = 2;
   s.global_batch = 3;
   s.offload_activation_layers = 1;
-  const auto blocks = lower_blocks(model(), s);
-  ASSERT_TRUE(blocks);
-  const double saved = blocks->layers.front().saved.in_base();
+  const auto blocks = value_of(lower_blocks(model(), s));
+  const double saved = blocks.layers.front().saved.in_base();
   const program::Program program = lowered(s);
   for (std::size_t stage = 0; stage < 2; ++stage) {
     const auto bytes = with_host(program, stage);
@@ -174,9 +149,8 @@ TEST(OptimizerStates, AreFetchedForTheStep) {
 
 // A rank's part of the head's parameters, which are copied up once for both of its passes.
 double shard_of_head(const Strategy& strategy) {
-  const auto blocks = lower_blocks(model(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return static_cast<double>(blocks->head.elements()) / static_cast<double>(strategy.data_parallel);
+  const auto blocks = value_of(lower_blocks(model(), strategy));
+  return static_cast<double>(blocks.head.elements()) / static_cast<double>(strategy.data_parallel);
 }
 
 // Each pass of each layer has its shard copied up; nothing else comes back.
@@ -187,8 +161,7 @@ TEST(OffloadedParameters, ComeBeforeEachGather) {
   const program::Program program = lowered(s);
   const program::Program without = lowered(on(4, 3));
   const double shard = held(without, MemoryKind::kOptimizer) / 12;
-  const auto bytes = with_host(program);
-  EXPECT_EQ(bytes.at(CollectiveKind::kFromHost), 2 * (2 * shard - shard_of_head(s)));
+  EXPECT_EQ(with_host(program).at(CollectiveKind::kFromHost), 2 * (2 * shard - shard_of_head(s)));
   EXPECT_EQ(held(program, MemoryKind::kParameters), 0);
   EXPECT_EQ(held(program, MemoryKind::kOptimizer), 0);
   for (const program::Block& block : program.blocks) {
@@ -223,5 +196,4 @@ TEST(Offload, ChangesNothingElse) {
   EXPECT_EQ(plain.streams.size(), kStreamsWithoutV);
 }
 
-}  // namespace offload_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::offload_test

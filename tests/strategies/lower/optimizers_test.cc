@@ -1,18 +1,15 @@
 // What each optimizer keeps, computes and sends, by hand: a GPT of 4 layers of width 8 whose
 // weights are 8 x 24, 8 x 8, 8 x 32 and 32 x 8: 768 elements a layer.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string_view>
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 
-namespace foreshard::lower {
-namespace optimizers_test {
+namespace foreshard::lower::optimizers_test {
 
 using program::Program;
 
@@ -23,27 +20,18 @@ Model gpt() {
 }
 
 Strategy strategy(std::string rule, std::int64_t tensor, std::int64_t data, std::int64_t zero) {
-  Strategy s;
-  s.tensor_parallel = tensor;
-  s.data_parallel = data;
-  s.global_batch = data;
+  Strategy s = degrees(tensor, 1, data);
   s.zero_stage = zero;
-  s.framework.value.vocabulary_multiple = 1;
   s.optimizer.rule = std::move(rule);
   return s;
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower(model, of, {.launch_time = 5_us}));
 }
 
 double kept(const Program& program) {
-  double bytes = 0;
-  for (const program::StaticMemory& one : program.roles[0].memory)
-    if (one.kind == program::MemoryKind::kOptimizer) bytes += one.bytes.in_base();
-  return bytes;
+  return held(program, program::MemoryKind::kOptimizer);
 }
 
 // Of the tasks whose names end like that.
@@ -54,18 +42,16 @@ struct Sum {
 };
 Sum sum(const Program& program, std::string_view name) {
   Sum sum;
-  for (const program::Call& call : program.roles[0].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      if (!task.name.ends_with(name)) continue;
-      sum.tasks += call.repeat;
-      if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
-        sum.flops += call.repeat * flops_of(*kernel).in_base();
-        sum.bytes += call.repeat * bytes_of(*kernel).in_base();
-      } else if (const auto* sent = std::get_if<program::Communication>(&task.body)) {
-        sum.bytes += call.repeat * sent->bytes.in_base();
-      }
+  visit_tasks(program, [&](const program::Task& task) {
+    if (!task.name.ends_with(name)) return;
+    ++sum.tasks;
+    if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
+      sum.flops += flops_of(*kernel).in_base();
+      sum.bytes += bytes_of(*kernel).in_base();
+    } else if (const auto* sent = std::get_if<program::Communication>(&task.body)) {
+      sum.bytes += sent->bytes.in_base();
     }
-  }
+  });
   return sum;
 }
 
@@ -102,7 +88,6 @@ TEST(Optimizers, GetTheirGradientsInPasses) {
     }
     return found;
   };
-  using testing::ElementsAre;
   EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, false),
               ElementsAre("main_gradients", "unscale", "gradient_norm", "clip"));
   EXPECT_THAT(names(DType::kFp16, DType::kFp32, true, false),
@@ -218,8 +203,7 @@ TEST(Lamb, AddsUpTheNormsOfEveryTensor) {
   EXPECT_EQ(sum(alone, "lamb_norm").bytes, 8 * parameters());
   EXPECT_EQ(sum(alone, "lamb_apply").bytes, 14 * parameters());
   EXPECT_EQ(sum(alone, "lamb_norms").tasks, 0);
-  const Program shared = lowered(gpt(), strategy("lamb", 1, 2, 1));
-  EXPECT_EQ(sum(shared, "lamb_norms").bytes, 2 * 4 * 53);
+  EXPECT_EQ(sum(lowered(gpt(), strategy("lamb", 1, 2, 1)), "lamb_norms").bytes, 2 * 4 * 53);
   EXPECT_EQ(sum(lowered(gpt(), strategy("lamb", 2, 1, 0)), "lamb_norms").bytes, 2 * 4 * 53);
   // A tied projection is the embedding's table.
   Model tied = gpt();
@@ -300,5 +284,4 @@ TEST(Muon, MakesEachExpertOrthogonalForItself) {
   EXPECT_EQ(sum(lowered(model, s), "muon_updates").bytes, 2 * 4 * (192 + 64 + 32));
 }
 
-}  // namespace optimizers_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::optimizers_test

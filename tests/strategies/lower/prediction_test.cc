@@ -1,21 +1,14 @@
 // Modules that predict more tokens: what is computed, moved, held and placed, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace prediction_test {
+namespace foreshard::lower::prediction_test {
 
 using program::CollectiveKind;
-using program::MemoryKind;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Pair;
 
 constexpr double kS = 64, kH = 32, kF = 48, kV = 512;
@@ -23,31 +16,16 @@ constexpr double kLayer = 4 * kH * kH + 3 * kH * kF + 2 * kH;
 constexpr double kModule = kLayer + 2 * kH * kH + 3 * kH;
 
 Model model(std::int64_t modules = 1) {
-  return {.name = "small",
-          .layers = 3,
-          .hidden = 32,
-          .heads = 4,
-          .ffn = 48,
-          .vocabulary = 512,
-          .sequence = 64,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .multi_token_prediction = modules,
-          .source = ""};
+  return written_model(
+      "name: small, layers: 3, hidden: 32, heads: 4, ffn: 48, vocabulary: 512, sequence: 64, norm: "
+      "rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "dropout: false, multi_token_prediction: " +
+      std::to_string(modules));
 }
 
 Strategy on(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
-  Strategy s;
-  s.tensor_parallel = tensor;
+  Strategy s = degrees(tensor, pipeline, data, 1, pipeline);
   s.sequence_parallel = tensor > 1;
-  s.pipeline_parallel = pipeline;
-  s.data_parallel = data;
-  s.global_batch = data * pipeline;
-  s.framework.value.vocabulary_multiple = 1;
   s.framework.value.overlap_tensor_gradients = false;
   if (pipeline == 2) s.layers_per_stage = {2, 1};
   return s;
@@ -55,9 +33,7 @@ Strategy on(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
 
 LoweredModel blocks_of(const Model& model, const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model, strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model, strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model, strategy));
 }
 
 double products(const Pieces& pass) {
@@ -105,7 +81,7 @@ TEST(Prediction, GathersItsProjection) {
 double held(const Model& model, const Strategy& strategy, std::int64_t stage) {
   double bytes = 0;
   for (const auto& one : resident_memory(strategy, model, blocks_of(model, strategy), stage))
-    if (one.kind == MemoryKind::kParameters) bytes += one.bytes.in_base();
+    if (one.kind == program::MemoryKind::kParameters) bytes += one.bytes.in_base();
   return bytes;
 }
 
@@ -130,10 +106,9 @@ TEST(Prediction, LiesOnTheLastStage) {
 
 // Both copies of the table have the sum of their gradients.
 TEST(Prediction, SharesTheTableOfTheEmbedding) {
-  const auto program = lower(model(), on(1, 2, 1), {});
-  ASSERT_TRUE(program);
+  const auto program = value_of(lower(model(), on(1, 2, 1), {}));
   std::vector<double> sums;
-  for (const program::Block& block : program->blocks)
+  for (const program::Block& block : program.blocks)
     for (const program::Task& task : block.tasks)
       if (const auto* one = std::get_if<program::Communication>(&task.body);
           one != nullptr && one->tag == "tied_embedding.reduce")
@@ -158,16 +133,15 @@ TEST(Prediction, SharesTheTableOfTheEmbedding) {
 TEST(Prediction, WaitsForTheGradientOfTheStreams) {
   Strategy strategy = on(2, 1, 1);
   strategy.framework.value.overlap_tensor_gradients = true;
-  const auto program = lower(model(), strategy, {});
-  ASSERT_TRUE(program);
-  const auto& calls = program->roles.front().calls;
+  const auto program = value_of(lower(model(), strategy, {}));
+  const auto& calls = program.roles.front().calls;
   std::vector<std::string> awaited;
   for (const program::Call& call : calls) {
-    if (program->blocks[call.block.index()].name != "prediction.backward") continue;
+    if (program.blocks[call.block.index()].name != "prediction.backward") continue;
     for (const program::CallDependency& before : call.after) {
       const program::Call& earlier = calls[static_cast<std::size_t>(before.call)];
       if (before.task >= 0)
-        awaited.push_back(program->blocks[earlier.block.index()]
+        awaited.push_back(program.blocks[earlier.block.index()]
                               .tasks[static_cast<std::size_t>(before.task)]
                               .name);
     }
@@ -184,5 +158,4 @@ TEST(Prediction, IsComputedAgainAsLayersAre) {
   EXPECT_GT(blocks_of(model(), strategy).predictions.front().saved.in_base(), 10 * kS * kH);
 }
 
-}  // namespace prediction_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::prediction_test

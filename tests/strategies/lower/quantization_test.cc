@@ -2,60 +2,38 @@
 // and what weights take.
 #include "strategies/graph/quantization.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
 #include <variant>
+
+#include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
+#include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace quantization_test {
+namespace foreshard::lower::quantization_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
 using program::Program;
 
 Model gpt(std::int64_t layers = 4) {
-  return {.name = "tiny GPT",
-          .layers = layers,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return written_model(
+      "name: tiny GPT, layers: " + std::to_string(layers) +
+      ", hidden: 8, heads: 4, vocabulary: 12, sequence: 4, tied_embeddings: false");
 }
 constexpr double kTokens = 8;                               // of a micro-batch
 constexpr double kWeights = 8 * 24 + 8 * 8 + 2 * (8 * 32);  // of a layer
 
 Strategy strategy(Quantization recipe, std::int64_t tp, std::int64_t dp) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * 3;
+  Strategy s = degrees(tp, 1, dp, 2, 3);
   s.quantization = recipe;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
-}
-
-// Calls visit(block, task) as often as rank 0 runs the task.
-template <class Visit>
-void visit_tasks(const Program& program, Visit visit) {
-  for (const program::Call& call : program.roles[0].calls) {
-    const program::Block& block = program.blocks[call.block.index()];
-    for (const program::Task& task : block.tasks)
-      for (std::int32_t i = 0; i < call.repeat; ++i) visit(block, task);
-  }
+  return value_of(lower(model, of, {}));
 }
 
 struct Work {
@@ -82,7 +60,7 @@ Work passes(const Program& program, PassKind kind, std::string_view part) {
 
 std::map<DType, int> products(const Program& program) {
   std::map<DType, int> counts;
-  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+  visit_tasks(program, [&](const program::Task& task) {
     const auto* kernel = std::get_if<Kernel>(&task.body);
     const Gemm* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
     if (gemm != nullptr) ++counts[gemm->dtype];
@@ -92,18 +70,11 @@ std::map<DType, int> products(const Program& program) {
 
 double bytes(const Program& program, CollectiveKind kind, program::Purpose purpose) {
   double sum = 0;
-  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+  visit_tasks(program, [&](const program::Task& task) {
     const auto* what = std::get_if<program::Communication>(&task.body);
     if (what != nullptr && what->kind == kind && what->purpose == purpose)
       sum += what->bytes.in_base();
   });
-  return sum;
-}
-
-double held(const Program& program, MemoryKind kind) {
-  double sum = 0;
-  for (const program::StaticMemory& memory : program.roles[0].memory)
-    if (memory.kind == kind) sum += memory.bytes.in_base();
   return sum;
 }
 
@@ -306,7 +277,7 @@ TEST(Quantization, AttendsInFp8) {
   const auto saved = [&] { return lower_blocks(gpt(), s)->layers.front().saved.in_base(); };
   const auto narrow = [&] {
     int count = 0;
-    visit_tasks(lowered(gpt(), s), [&](const program::Block&, const program::Task& task) {
+    visit_tasks(lowered(gpt(), s), [&](const program::Task& task) {
       const auto* kernel = std::get_if<Kernel>(&task.body);
       const auto* attention = kernel == nullptr ? nullptr : std::get_if<Attention>(kernel);
       if (attention != nullptr && attention->dtype == DType::kFp8) ++count;
@@ -374,10 +345,9 @@ TEST(Quantization, GradientsOfUnlikeTypesMeet) {
   Strategy s = strategy(Quantization::kNone, 1, 1);
   s.micro_batch = 1;
   s.global_batch = 1;
-  const auto lowered = lower_graph(graph, s, {});
-  ASSERT_TRUE(lowered) << lowered.error().message;
+  const auto lowered = value_of(lower_graph(graph, s, {}));
   // Forward two, and the gradients of the weight from both.
-  EXPECT_EQ(products(lowered->program)[DType::kFp8], 4);
+  EXPECT_EQ(products(lowered.program)[DType::kFp8], 4);
 }
 
 // Each matrix by itself, in the width in which it is held.
@@ -395,5 +365,4 @@ TEST(Quantization, GathersEachWeightAsItIsHeld) {
   EXPECT_EQ(gathered(), plain / 2);
 }
 
-}  // namespace quantization_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::quantization_test

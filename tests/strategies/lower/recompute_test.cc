@@ -1,18 +1,11 @@
 // Recomputation of parts and of some layers: what stays in memory and what runs again, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace recompute_test {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
+namespace foreshard::lower::recompute_test {
 
 // The shape of Llama 3 8B, small.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64;
@@ -32,9 +25,7 @@ Strategy recomputing(std::vector<LayerPart> parts) {
 
 LoweredModel blocks_of(const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model(), strategy));
 }
 
 // The tasks of the backward pass that are none of it.
@@ -145,11 +136,10 @@ TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   ASSERT_EQ(blocks.layers.size(), 2U);
   EXPECT_EQ(blocks.layers[0].saved.in_base(), 2 * kS * kH);
   EXPECT_EQ(blocks.layers[1].saved.in_base(), kAll);
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_of(model(), s));
   std::vector<std::string> names;
-  for (const plan::Unit& unit : plan->parts.units)
-    names.push_back(plan->parts.blocks[static_cast<std::size_t>(unit.block)].name);
+  for (const plan::Unit& unit : plan.parts.units)
+    names.push_back(plan.parts.blocks[static_cast<std::size_t>(unit.block)].name);
   EXPECT_THAT(names, ElementsAre("embedding", "layer.recomputed", "layer", "layer.recomputed",
                                  "layer", "head"));
   // Of an interleaved pipeline the first of each chunk: all of them.
@@ -158,5 +148,4 @@ TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   EXPECT_EQ(blocks_of(s).layers.size(), 1U);
 }
 
-}  // namespace recompute_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::recompute_test

@@ -1,11 +1,8 @@
 // Whatever the strategy, the Program is sound and holds the whole model.
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <string>
 
 #include "tests/strategies/lower/models.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/strategy.h"
@@ -88,16 +85,14 @@ TEST(Lower, IsSoundForRandomStrategies) {
     offload(training, seed);
     fine_tune(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
-    const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
-    ASSERT_TRUE(program) << program.error().message;
-    const auto violation = program::verify(*program);
-    ASSERT_TRUE(violation.ok()) << violation.error().message;
-    EXPECT_EQ(program->ranks(), training.strategy.devices());
+    const auto program = value_of(lower(training.model, training.strategy, {.launch_time = 1_us}));
+    ASSERT_EQ(message_of(program::verify(program)), "accepted");
+    EXPECT_EQ(program.ranks(), training.strategy.devices());
     const bool is_in_4_bits =
         training.model.adapters && training.model.adapters->base == AdapterBase::kNf4;
     if (training.strategy.quantization == Quantization::kNone && !is_in_4_bits &&
         !training.strategy.offload_parameters) {
-      EXPECT_DOUBLE_EQ(elements_held(*program, training.strategy),
+      EXPECT_DOUBLE_EQ(elements_held(program, training.strategy),
                        elements_expected(training.model, training.strategy));
     }
   }
@@ -110,9 +105,8 @@ TEST(Programs, LetReadersInTheNextCallWaitForSums) {
   s.tensor_parallel = 2;
   s.global_batch = 2;
   s.framework.value.vocabulary_multiple = 1;
-  const auto lowered = lower(small_llama(4), s, {});
-  ASSERT_TRUE(lowered) << lowered.error().message;
-  const program::Program& program = *lowered;
+  const auto lowered = value_of(lower(small_llama(4), s, {}));
+  const program::Program& program = lowered;
   const program::Role& role = program.roles[0];
   std::map<std::string, std::int32_t> waits;  // by block and the task that it waits for
   for (const program::Call& call : role.calls) {

@@ -1,11 +1,8 @@
 // ONNX models as graphs: parameters and arithmetic counted by hand.
 #include "strategies/graph/onnx/import.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-
 #include "tests/strategies/onnx/models.h"
+#include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
 
@@ -13,18 +10,10 @@ namespace foreshard::onnx_file {
 namespace {
 
 using onnx_models::Writer;
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
 
 Imported imported(const std::string& bytes, const ReadOptions& read,
                   const ImportOptions& options = {}) {
-  const auto model = read_onnx(bytes, read);
-  EXPECT_TRUE(model) << model.error().message;
-  if (!model) return {};
-  auto result = import_onnx(*model, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? *std::move(result) : Imported{};
+  return value_of(import_onnx(value_of(read_onnx(bytes, read)), options));
 }
 
 std::map<std::string, int> types_of(const Graph& graph) {
@@ -109,9 +98,8 @@ TEST(ImportOnnx, NamesEveryOperatorWithoutCounterpart) {
   Writer w;
   const std::string x = w.input("x", {4, 8});
   w.output(w.node("CumSum", {w.node("Selu", {x}), w.integers({0}, true)}));
-  const auto model = read_onnx(w.bytes(), {});
-  ASSERT_TRUE(model) << model.error().message;
-  const auto result = import_onnx(*model, {});
+  const auto model = value_of(read_onnx(w.bytes(), {}));
+  const auto result = import_onnx(model, {});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Error::Code::kUnsupported);
   EXPECT_THAT(result.error().message,
@@ -126,11 +114,8 @@ TEST(ImportOnnx, SaysWhereAttributesContradictOperands) {
   const std::string y = w.node("Conv", {x, w.weight("w", {4, 6, 3, 3})});
   w.attribute("kernel_shape", {5, 5});
   w.output(y);
-  const auto model = read_onnx(w.bytes(), {});
-  ASSERT_TRUE(model) << model.error().message;
-  const auto result = import_onnx(*model, {});
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message,
+  const auto model = value_of(read_onnx(w.bytes(), {}));
+  EXPECT_THAT(message_of(import_onnx(model, {})),
               HasSubstr("is [2, 4, 4, 4] by its attributes, but [2, 4, 6, 6] by its operands"));
 }
 
@@ -158,9 +143,8 @@ TEST(ImportOnnx, TransposedConvolutionsAndRepeatedElements) {
     mode.set_s("linear");
     return mode;
   }());
-  const auto read = read_onnx(linear.bytes(), {});
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_THAT(import_onnx(*read, {}).error().message, HasSubstr("mode 'linear' is not supported"));
+  const auto read = value_of(read_onnx(linear.bytes(), {}));
+  EXPECT_THAT(import_onnx(read, {}).error().message, HasSubstr("mode 'linear' is not supported"));
 }
 
 // A mask that something reads is that of the operator; in evaluation it is there, and nothing is
@@ -265,14 +249,12 @@ TEST(ImportOnnx, AgreesWithOnnxOnShapes) {
   w.attribute("to", ::onnx::TensorProto::INT32);
   check(w.node("Gather", {x, w.integers({0, 2, 2})}));
   w.attribute("axis", 1);
-  const auto model = read_onnx(w.bytes(), {});
-  ASSERT_TRUE(model) << model.error().message;
-  const auto result = import_onnx(*model, {});
-  ASSERT_TRUE(result) << result.error().message;
-  ASSERT_EQ(result->graph.outputs.size(), model->main.outputs.size());
-  for (std::size_t i = 0; i < model->main.outputs.size(); ++i) {
-    const Value& value = model->values[static_cast<std::size_t>(model->main.outputs[i])];
-    EXPECT_EQ(result->graph[result->graph.outputs[i]].shape, value.shape) << value.name;
+  const auto model = value_of(read_onnx(w.bytes(), {}));
+  const auto result = value_of(import_onnx(model, {}));
+  ASSERT_EQ(result.graph.outputs.size(), model.main.outputs.size());
+  for (std::size_t i = 0; i < model.main.outputs.size(); ++i) {
+    const Value& value = model.values[static_cast<std::size_t>(model.main.outputs[i])];
+    EXPECT_EQ(result.graph[result.graph.outputs[i]].shape, value.shape) << value.name;
   }
 }
 

@@ -1,29 +1,21 @@
 // Reading ONNX files: shapes, folding of what only computes shapes, and what is said about files
 // that cannot be read.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
 
 #include "tests/strategies/onnx/models.h"
+#include "tests/test.h"
 
 #include "strategies/graph/onnx/model.h"
 
-namespace foreshard::onnx_file {
-namespace read_test {
+namespace foreshard::onnx_file::read_test {
 
 using onnx_models::Writer;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Model read(const std::string& bytes, const ReadOptions& options) {
-  auto model = read_onnx(bytes, options);
-  EXPECT_TRUE(model) << model.error().message;
-  return model ? *std::move(model) : Model{};
+  return value_of(read_onnx(bytes, options));
 }
 
 std::string fault(const std::string& bytes, const ReadOptions& options = {}) {
-  const auto model = read_onnx(bytes, options);
-  return model ? "read without a fault" : model.error().message;
+  return message_of(read_onnx(bytes, options), "read without a fault");
 }
 
 const Value& value_named(const Model& model, const std::string& name) {
@@ -239,5 +231,4 @@ TEST(ReadOnnx, CountsTheIterationsOfALoop) {
   EXPECT_THAT(fault(loop(false)), HasSubstr("how often this Loop runs is known only when it runs"));
 }
 
-}  // namespace read_test
-}  // namespace foreshard::onnx_file
+}  // namespace foreshard::onnx_file::read_test

@@ -1,14 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "strategies/parallelism/strategy.h"
+
+#include "tests/test.h"
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
-#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {
-
-using testing::ElementsAre;
 
 std::vector<MeshAxis> mesh(std::int64_t tensor, std::int64_t context, std::int64_t data,
                            std::int64_t experts, std::int64_t parts, std::int64_t heads = 1) {

@@ -1,16 +1,11 @@
 #include "strategies/parallelism/expert_load.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/model.h"
 
 namespace foreshard {
 namespace {
-
-using testing::DoubleEq;
-using testing::ElementsAre;
 
 Model mixture(std::int64_t experts, std::int64_t chosen) {
   Model model;
@@ -32,7 +27,7 @@ TEST(ExpertLoad, TheBusiestRankDecides) {
 TEST(ExpertLoad, OfMeasuredLayersIsTheirMean) {
   ExpertLoad load;
   load.layers = {{0.4, 0.2, 0.3, 0.1}, {0.4, 0.3, 0.2, 0.1}};
-  EXPECT_THAT(drawn_loads(load, mixture(4, 1), 2), ElementsAre(DoubleEq(1.3)));
+  EXPECT_THAT(drawn_loads(load, mixture(4, 1), 2), ElementsAre(testing::DoubleEq(1.3)));
 }
 
 // 1, 1/2, 1/3, 1/4 of 25/12: shares of 12/25, 6/25, 4/25 and 3/25. On ranks of one expert each the

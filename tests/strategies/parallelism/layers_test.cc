@@ -1,12 +1,10 @@
 #include "strategies/parallelism/layers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::ElementsAre;
 
 Model of_pattern(const std::string& pattern) {
   Model model{.name = "m", .hidden = 8, .heads = 2, .vocabulary = 7, .sequence = 8, .source = ""};
@@ -34,17 +32,9 @@ TEST(Layers, OfThreeKindsAreThreeBlocks) {
 
 // Llama 4 Maverick's: dense layers, experts, and every fourth layer experts without rotation.
 TEST(Layers, WithAndWithoutRotationAreApart) {
-  Model model{.name = "m",
-              .layers = 4,
-              .hidden = 8,
-              .heads = 2,
-              .vocabulary = 7,
-              .sequence = 8,
-              .positions = Positions::kRotary,
-              .unrotated_interval = 4,
-              .experts = 4,
-              .expert_interval = 2,
-              .source = ""};
+  Model model = written_model(
+      "name: m, layers: 4, hidden: 8, heads: 2, vocabulary: 7, sequence: 8, positions: rotary, "
+      "unrotated_interval: 4, experts: 4, expert_interval: 2");
   const Layers layers = layers_of(model, Strategy{});
   EXPECT_THAT(layers.of_layer, ElementsAre(0, 1, 0, 2));
   EXPECT_EQ(name_of(layers.variants[2], model, Strategy{}), "expert_unrotated_layer");

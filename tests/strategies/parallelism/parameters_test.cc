@@ -1,27 +1,16 @@
 #include "strategies/parallelism/parameters.h"
 
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace parameters_test {
+namespace foreshard::parameters_test {
 
 // vocabulary 10 is padded to a multiple of 4 x tensor parallelism.
 Model model() {
-  return {.name = "m",
-          .layers = 4,
-          .hidden = 6,
-          .heads = 2,
-          .ffn = 8,
-          .vocabulary = 10,
-          .sequence = 5,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = true,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: m, layers: 4, hidden: 6, heads: 2, ffn: 8, vocabulary: 10, sequence: 5, norm: "
+      "rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: true, "
+      "dropout: false");
 }
 
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp) {
@@ -163,5 +152,4 @@ TEST(Parameters, OfAForwardPassAreAlone) {
   EXPECT_FALSE(by_name(model(), full).contains("layers.0.qkv.weight.master"));
 }
 
-}  // namespace parameters_test
-}  // namespace foreshard
+}  // namespace foreshard::parameters_test

@@ -1,7 +1,8 @@
 // A context, and a communicator for each kind of parallelism that has several ranks.
-#include <gtest/gtest.h>
-
 #include "strategies/parallelism/strategy.h"
+
+#include "tests/test.h"
+
 
 namespace foreshard {
 namespace {

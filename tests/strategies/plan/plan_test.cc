@@ -1,10 +1,8 @@
 // Step plans as text, by hand first.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <map>
 
 #include "tests/golden/golden.h"
 #include "tests/strategies/plan/tiny_parts.h"
+#include "tests/test.h"
 
 #include "strategies/plan/step_plan.h"
 
@@ -242,12 +240,12 @@ TEST(StepPlan, OfTransfersThatOverlapIfInterleaved) {
   };
   strategy.framework.value.pipeline_host_sync = true;
   const std::string blocking = text(PipelineTransfers::kBlocking);
-  EXPECT_THAT(blocking, testing::HasSubstr("sync"));
+  EXPECT_THAT(blocking, HasSubstr("sync"));
   EXPECT_EQ(text(PipelineTransfers::kOverlappedIfInterleaved), blocking);
-  EXPECT_THAT(text(PipelineTransfers::kOverlapped), testing::Not(testing::HasSubstr("sync")));
+  EXPECT_THAT(text(PipelineTransfers::kOverlapped), Not(HasSubstr("sync")));
 
   strategy.cuda_graphs = {Capture::kStep};
-  EXPECT_THAT(text(PipelineTransfers::kBlocking), testing::Not(testing::HasSubstr("sync")));
+  EXPECT_THAT(text(PipelineTransfers::kBlocking), Not(HasSubstr("sync")));
   strategy.cuda_graphs = {};
 
   strategy.schedule = "interleaved";

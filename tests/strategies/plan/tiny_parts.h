@@ -3,7 +3,8 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/plan/step_plan.h"
@@ -54,12 +55,10 @@ inline void set_data(Strategy& strategy, std::int64_t ranks, std::int64_t zero_s
   strategy.zero_stage = zero_stage;
 }
 
-inline StepPlan planned(const PlannedModel& parts, const Strategy& strategy) {
-  auto plan = make_plan(parts, strategy);
-  EXPECT_TRUE(plan) << plan.error().message;
-  const auto fault = verify(*plan);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  return *std::move(plan);
+inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
+  auto plan = value_of(make_plan(parts, strategy));
+  EXPECT_EQ(message_of(verify(plan)), "accepted");
+  return plan;
 }
 
 }  // namespace foreshard::plan

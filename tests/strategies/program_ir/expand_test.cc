@@ -1,21 +1,13 @@
 #include "strategies/program/ir/expand.h"
 
-#include <algorithm>
-#include <chrono>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
 
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 
-namespace foreshard::program {
-namespace expand_test {
-
-using testing::DoubleEq;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pointwise;
+namespace foreshard::program::expand_test {
 
 constexpr StreamId kComputing{0}, kNetwork{1};
 
@@ -93,7 +85,7 @@ TEST(Expand, CountsTheHostsTimeFromTheLastSync) {
     offsets.push_back(instance.host_offset / 1_us);
     syncs.push_back(instance.host_sync);
   }
-  EXPECT_THAT(offsets, Pointwise(DoubleEq(), {2, 2, 9, 9, 2}));
+  EXPECT_THAT(offsets, testing::Pointwise(testing::DoubleEq(), {2, 2, 9, 9, 2}));
   EXPECT_THAT(syncs, ElementsAre(-1, -1, -1, -1, 3));
   EXPECT_THAT(before(out, 3), ElementsAre(2)) << "a Sync waits for the last of each stream";
 }
@@ -320,5 +312,4 @@ TEST(Expand, IsFastAndSaysSo) {
   EXPECT_LT(best, 60) << "a factor of 20 over what it takes on a quiet machine";
 }
 
-}  // namespace expand_test
-}  // namespace foreshard::program
+}  // namespace foreshard::program::expand_test

@@ -1,13 +1,9 @@
 #include "strategies/program/ir/group.h"
 
-#include <gmock/gmock.h>
+#include "tests/test.h"
 
 namespace foreshard::program {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 Program mesh_2_3_2() {
   Program program;
@@ -60,10 +56,7 @@ TEST(RankRanges, AreShort) {
 }
 
 TEST(RankRanges, NameWhatIsWrong) {
-  const auto fault = [](std::string_view text) {
-    const auto list = read_ranges(text, 100);
-    return list ? "accepted" : list.error().message;
-  };
+  const auto fault = [](std::string_view text) { return message_of(read_ranges(text, 100)); };
   EXPECT_THAT(fault("0-"), HasSubstr("'0-' is not a range"));
   EXPECT_THAT(fault("1,,2"), HasSubstr("'' is not a range"));
   EXPECT_THAT(fault("-3"), HasSubstr("is not a range"));

@@ -1,16 +1,13 @@
 #include "strategies/program/ir/json.h"
 
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
 
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 
-namespace foreshard::program {
-namespace json_test {
-
-using testing::HasSubstr;
+namespace foreshard::program::json_test {
 
 TEST(ProgramJson, ComesBackTheSame) {
   EXPECT_TRUE(rc::check("reading what was written gives the same program and bytes",
@@ -45,25 +42,21 @@ constexpr std::string_view kSmall = R"({"schema":"foreshard.program/1",
 
 // The format by example: what docs/program-format.md shows.
 TEST(ProgramJson, LooksLikeThis) {
-  const auto program = program_from_json(kSmall);
-  ASSERT_TRUE(program) << program.error().message;
-  EXPECT_EQ(to_json(*program), kSmall);
-  EXPECT_EQ(program->roles[0].calls[1].after[1], (CallDependency{0, 1}));
-  EXPECT_EQ(program->roles[0].calls[1].layer(3), 0);
+  const auto program = value_of(program_from_json(kSmall));
+  EXPECT_EQ(to_json(program), kSmall);
+  EXPECT_EQ(program.roles[0].calls[1].after[1], (CallDependency{0, 1}));
+  EXPECT_EQ(program.roles[0].calls[1].layer(3), 0);
 }
 
 // Hosts of different speed: each time once, with the ranks that it is of.
 TEST(ProgramJson, ListsLaunchTimesWhereHostsDiffer) {
-  auto read = program_from_json(kSmall);
-  ASSERT_TRUE(read);
-  Program program = *std::move(read);
+  auto read = value_of(program_from_json(kSmall));
+  Program program = std::move(read);
   program.launch_time_of_rank = {4_us, 1_us, 4_us, 4_us};
   const std::string text = to_json(program);
   EXPECT_THAT(text, HasSubstr("\"launch_time_s\":4e-06,\n"
                               "\"launch_times_s\":[[1e-06,\"1\"],[4e-06,\"0,2,3\"]],\n"));
-  const auto back = program_from_json(text);
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->launch_time_of_rank, program.launch_time_of_rank);
+  EXPECT_EQ(value_of(program_from_json(text)).launch_time_of_rank, program.launch_time_of_rank);
 }
 
 // kSmall with `from` replaced by `to`.
@@ -71,8 +64,7 @@ std::string fault(std::string_view from, std::string_view to) {
   std::string text(kSmall);
   const auto place = text.find(from);
   if (place == std::string::npos) return "no such text";
-  const auto program = program_from_json(text.replace(place, from.size(), to));
-  return program ? "accepted" : program.error().message;
+  return message_of(program_from_json(text.replace(place, from.size(), to)));
 }
 
 TEST(ProgramJson, RefusesGarbage) {
@@ -118,5 +110,4 @@ TEST(ProgramJson, IsSmallForABigStep) {
   EXPECT_LT(text.size(), 1000000u);
 }
 
-}  // namespace json_test
-}  // namespace foreshard::program
+}  // namespace foreshard::program::json_test

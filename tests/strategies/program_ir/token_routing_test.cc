@@ -1,7 +1,6 @@
 // Places of a token's experts, counted over all choices that are equally likely.
-#include <gtest/gtest.h>
-#include <set>
-#include <vector>
+
+#include "tests/test.h"
 
 #include "strategies/program/ir/program.h"
 

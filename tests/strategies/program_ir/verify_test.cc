@@ -1,23 +1,14 @@
 #include "strategies/program/ir/verify.h"
 
-#include <chrono>
-#include <functional>
-#include <gmock/gmock.h>
-#include <limits>
-
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/internal/rank_classes.h"
 
-namespace foreshard::program {
-namespace verify_test {
-
-using testing::AllOf;
-using testing::HasSubstr;
+namespace foreshard::program::verify_test {
 
 std::string fault(const Program& program) {
-  const auto error = verify(program);
-  return error.ok() ? "accepted" : error.error().message;
+  return message_of(verify(program));
 }
 
 // A valid program of two stages, changed. Roles: ranks 0 1 4 5 and 2 3 6 7. Blocks: 0 forward,
@@ -340,12 +331,11 @@ TEST(Verify, SplitsRolesWhereGroupsDiffer) {
   program.roles = {{"mixed", {0, 1, 4, 5}, {{.block = BlockId(0)}}, {}},
                    {"other", {2, 3}, {{.block = BlockId(1)}}, {}}};
   EXPECT_EQ(fault(program), "accepted");
-  const auto classes = internal::rank_classes(program);
-  ASSERT_TRUE(classes);
-  ASSERT_EQ(classes->classes.size(), 3u);
-  EXPECT_EQ(classes->classes[0].representative, 0);
-  EXPECT_EQ(classes->classes[1].representative, 4);
-  EXPECT_EQ(classes->classes[2].representative, 2);
+  const auto classes = value_of(internal::rank_classes(program));
+  ASSERT_EQ(classes.classes.size(), 3u);
+  EXPECT_EQ(classes.classes[0].representative, 0);
+  EXPECT_EQ(classes.classes[1].representative, 4);
+  EXPECT_EQ(classes.classes[2].representative, 2);
 
   program.roles[1].calls.push_back({.block = BlockId(1)});
   EXPECT_THAT(fault(program), AllOf(HasSubstr("rank 0"), HasSubstr("makes 1 operation(s)"),
@@ -369,5 +359,4 @@ TEST(Verify, WorksOnClassesOfRanks) {
   EXPECT_LT(time.count(), 10);
 }
 
-}  // namespace verify_test
-}  // namespace foreshard::program
+}  // namespace foreshard::program::verify_test

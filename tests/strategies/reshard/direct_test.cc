@@ -1,11 +1,7 @@
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <random>
 
-#include "strategies/reshard/within_mesh.h"
+#include "tests/test.h"
 
-namespace foreshard::reshard {
-namespace direct_test {
+namespace foreshard::reshard::direct_test {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 constexpr Axis kTensor = 0;
@@ -221,5 +217,4 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
   }
 }
 
-}  // namespace direct_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::direct_test

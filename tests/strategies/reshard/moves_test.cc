@@ -1,17 +1,13 @@
-#include <gmock/gmock.h>
+
+#include "tests/test.h"
 
 #include "strategies/graph/layout.h"
 #include "strategies/reshard/plan.h"
 
-namespace foreshard::reshard {
-namespace moves_test {
-
-using testing::ElementsAre;
+namespace foreshard::reshard::moves_test {
 
 Layout layout(const std::string& text, const Shape& shape) {
-  auto read = parse_layout(text, shape);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? *std::move(read) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 Step transfer(const std::string& from, const std::string& to, const Shape& shape) {
@@ -130,11 +126,10 @@ TEST(Candidates, AreRanked) {
   EXPECT_THAT(names("p=4 [p, -]", "p=4 [-, p]", {16, 16}, {.keep = 12, .slowest_ratio = 9}),
               ElementsAre("all_to_all(p)", "transfer", "all_gather(p) + slice(p)",
                           "transfer + broadcast(p) + slice(p)"));
-  EXPECT_THAT(
-      names("p=4 [p, -]", "p=4 [-, p]", {16, 16}),
-      testing::UnorderedElementsAre(
-          "all_to_all(p)", "transfer", testing::StartsWith("all_gather(p) + slice(p): slower"),
-          testing::StartsWith("transfer + broadcast(p) + slice(p): slower")));
+  EXPECT_THAT(names("p=4 [p, -]", "p=4 [-, p]", {16, 16}),
+              UnorderedElementsAre("all_to_all(p)", "transfer",
+                                   StartsWith("all_gather(p) + slice(p): slower"),
+                                   StartsWith("transfer + broadcast(p) + slice(p): slower")));
 }
 
 // Another mesh of the same ranks: what stays where it is costs nothing, in whatever order the
@@ -146,5 +141,4 @@ TEST(Candidates, ReadOneMeshAsAnother) {
   EXPECT_EQ(names("tp=8 [tp, -]", "tp=4,pp=2 [pp, -]", {16, 16})[0], "all_gather(tp)");
 }
 
-}  // namespace moves_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::moves_test

@@ -2,15 +2,14 @@
 // Framework from Scratch", arXiv:2110.15032, Table 2), which R2.4 and R2.5 give too: which
 // primitive, and how many bytes by either form. Golden: what is printed here is compared as text.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include "tests/golden/golden.h"
+#include "tests/test.h"
 
 #include "strategies/graph/layout.h"
 #include "strategies/reshard/plan.h"
 
-namespace foreshard::reshard {
-namespace table_test {
+namespace foreshard::reshard::table_test {
 
 struct TableRow {
   const char* name;
@@ -20,11 +19,11 @@ struct TableRow {
 
 // The plan of fewest bytes; ties go to fewer steps.
 Plan cheapest(const TensorSpec& tensor, const Layout& from, const Layout& to) {
-  auto found = candidates(tensor, from, to, [&](const Step& step) -> Result<Seconds> {
-    return 1_s * (volume_of(step, tensor).exact_total / 1_B);
-  });
-  EXPECT_TRUE(found) << found.error().message;
-  return found ? found->plans.front() : Plan{};
+  return value_of(candidates(tensor, from, to,
+                             [&](const Step& step) -> Result<Seconds> {
+                               return 1_s * (volume_of(step, tensor).exact_total / 1_B);
+                             }))
+      .plans.front();
 }
 
 // In units of T, the bytes of the whole tensor.
@@ -160,13 +159,12 @@ TEST(TensorText, ReadsAndShowsThePlaceOfAFault) {
             "tensor: expected the extent of a dimension, a whole number, found 'x'\n"
             "  bf16[8192, x]\n"
             "             ^");
-  EXPECT_THAT(fault("bf17[8]"),
-              testing::HasSubstr("'bf17' is not an element type: known are 'fp32'"));
-  EXPECT_THAT(fault("bf16"), testing::HasSubstr("expected '[' and the extents"));
-  EXPECT_THAT(fault("bf16[8"), testing::HasSubstr("expected ',' or ']', but it ends here"));
-  EXPECT_THAT(fault("bf16[8] 9"), testing::HasSubstr("expected the end of the text"));
-  EXPECT_THAT(fault("bf16[-8]"), testing::HasSubstr("a whole number, found '-'"));
-  EXPECT_THAT(fault("int8[9000000000000,9000]"), testing::HasSubstr("more than 2^53 bytes"));
+  EXPECT_THAT(fault("bf17[8]"), HasSubstr("'bf17' is not an element type: known are 'fp32'"));
+  EXPECT_THAT(fault("bf16"), HasSubstr("expected '[' and the extents"));
+  EXPECT_THAT(fault("bf16[8"), HasSubstr("expected ',' or ']', but it ends here"));
+  EXPECT_THAT(fault("bf16[8] 9"), HasSubstr("expected the end of the text"));
+  EXPECT_THAT(fault("bf16[-8]"), HasSubstr("a whole number, found '-'"));
+  EXPECT_THAT(fault("int8[9000000000000,9000]"), HasSubstr("more than 2^53 bytes"));
 }
 
 std::string refusal(const char* from, const char* to, const Shape& shape, std::size_t ranks) {
@@ -180,17 +178,15 @@ std::string refusal(const char* from, const char* to, const Shape& shape, std::s
         return Error{Error::Code::kInfeasible, "no link to rank 1"};
       },
       options);
-  return found ? "accepted" : found.error().message;
+  return message_of(found);
 }
 
 TEST(Candidates, SayWhyThereAreNone) {
   EXPECT_THAT(refusal("p=4 [p]", "p=4 [-]", {10}, 4),
-              testing::HasSubstr("source layout: dimension 0 of extent 10 is not divisible"));
-  EXPECT_THAT(
-      refusal("p=4 [p]", "p=2 @9,10 [p]", {12}, 10),
-      testing::HasSubstr("target layout: rank 10 is not in the cluster, which has ranks 0 to 9"));
-  EXPECT_THAT(refusal("p=4 [p]", "p=4 [-]", {12}, 4), testing::HasSubstr("no link to rank 1"));
+              HasSubstr("source layout: dimension 0 of extent 10 is not divisible"));
+  EXPECT_THAT(refusal("p=4 [p]", "p=2 @9,10 [p]", {12}, 10),
+              HasSubstr("target layout: rank 10 is not in the cluster, which has ranks 0 to 9"));
+  EXPECT_THAT(refusal("p=4 [p]", "p=4 [-]", {12}, 4), HasSubstr("no link to rank 1"));
 }
 
-}  // namespace table_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::table_test

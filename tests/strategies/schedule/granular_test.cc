@@ -1,16 +1,10 @@
 // Schedules of stages that take several micro-batches in a pass: by hand, then plans of them held
 // to all invariants.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/plan/tiny_parts.h"
+#include "tests/test.h"
 
-#include "strategies/schedule/schedules.h"
-
-namespace foreshard::schedule {
-namespace granular_test {
+namespace foreshard::schedule::granular_test {
 
 using Taken = std::vector<std::int64_t>;
 
@@ -93,5 +87,4 @@ TEST(Granular, MessagesAreOfTheStageThatTakesFewer) {
             "   8 optimizer < 6\n");
 }
 
-}  // namespace granular_test
-}  // namespace foreshard::schedule
+}  // namespace foreshard::schedule::granular_test

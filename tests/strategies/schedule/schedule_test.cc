@@ -1,18 +1,12 @@
 // Orders worked by hand, and the messages.
 #include "strategies/schedule/schedule.h"
 
-#include <gmock/gmock.h>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/schedule/actions.h"
 #include "strategies/schedule/walk.h"
 
-namespace foreshard::schedule {
-namespace schedule_test {
-
-using testing::AllOf;
-using testing::HasSubstr;
+namespace foreshard::schedule::schedule_test {
 
 // "F0 F1 B0" of one stage, as schedule_actions have it.
 std::string text(std::string_view name, const PipelineShape& shape, std::size_t stage = 0) {
@@ -175,5 +169,4 @@ TEST(Schedule, NamesTheFaultAndTheRemedy) {
   EXPECT_THAT(text("1f1b", {.stages = 2, .micro_batches = 2147483647}), HasSubstr("too many"));
 }
 
-}  // namespace schedule_test
-}  // namespace foreshard::schedule
+}  // namespace foreshard::schedule::schedule_test

@@ -2,21 +2,15 @@
 /// What tests of importers share: import a text, write it, read it back, build it.
 #pragma once
 
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <sstream>
-#include <string>
-
 #include "base/yaml/describe.h"
+#include "tests/test.h"
 
 #include "topology/import/import.h"
 
 namespace foreshard {
 
 inline yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped_options());
 }
 
 inline std::string data(const std::string& name) {
@@ -31,8 +25,7 @@ inline Result<Imported> import_text(const std::string& text, const std::string& 
 }
 
 inline std::string import_fault(const std::string& text, const std::string& device = "") {
-  const auto imported = import_text(text, device);
-  return imported ? "accepted" : imported.error().message;
+  return message_of(import_text(text, device));
 }
 
 /// The text with its first `from` replaced.
@@ -54,9 +47,8 @@ inline std::map<std::string, double> rates(const ClusterView& cluster) {
 template <class T>
 T read_back(const Imported& imported) {
   auto loader = catalogue();
-  auto read = loader.read_text<T>(to_yaml(imported), "out.yaml");
-  EXPECT_TRUE(read) << (read ? "" : read.error().message) << to_yaml(imported);
-  return *std::move(read);
+  auto read = value_of(loader.read_text<T>(to_yaml(imported), "out.yaml"), to_yaml(imported));
+  return read;
 }
 
 /// The node as its file says it, alone; the file must say what was imported.
@@ -65,9 +57,7 @@ inline ClusterView build_node_alone(const Imported& imported) {
   EXPECT_EQ(yaml::echo(node), yaml::echo(std::get<NodeConfig>(imported.what)));
   ClusterConfig config;
   config.node = yaml::Ref<NodeConfig>{node, ""};
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(config));
 }
 
 }  // namespace foreshard

@@ -2,18 +2,16 @@
 #include <fmt/format.h>
 
 #include "imports.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
-using testing::HasSubstr;
-
 // A dump of an HGX H100 in NCCL's own form: two sockets, four switches each, a GPU and a NIC below
 // each. It is the catalogue's dgx-h100: the same links.
 TEST(NcclXml, AnHgxH100IsTheCatalogues) {
-  const auto imported = import_text(data("h100.xml"));
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto& node = std::get<NodeConfig>(imported->what);
+  const auto imported = value_of(import_text(data("h100.xml")));
+  const auto& node = std::get<NodeConfig>(imported.what);
   EXPECT_FALSE(node.wiring);
   EXPECT_EQ(node.device.name, "H100-SXM");
   EXPECT_EQ(node.pcie.generation, 5);
@@ -23,16 +21,14 @@ TEST(NcclXml, AnHgxH100IsTheCatalogues) {
   EXPECT_DOUBLE_EQ(*node.nics->bandwidth / 1_Gbit_s, 400);
 
   auto loader = catalogue();
-  const auto machine = loader.read_ref<NodeConfig>("dgx-h100");
-  ASSERT_TRUE(machine);
+  const auto machine = value_of(loader.read_ref<NodeConfig>("dgx-h100"));
   ClusterConfig config;
-  config.node = yaml::Ref<NodeConfig>{*machine, ""};
+  config.node = yaml::Ref<NodeConfig>{machine, ""};
   config.node->value.cpu = {};  // the file says nothing of the memory of sockets
-  const auto expected = build_cluster(config);
-  ASSERT_TRUE(expected);
-  const auto found = rates(build_node_alone(*imported));
-  for (const auto& [ends, rate] : rates(*expected)) EXPECT_NEAR(found.at(ends), rate, 1e-9 * rate);
-  EXPECT_EQ(found.size(), rates(*expected).size());
+  const auto expected = value_of(build_cluster(config));
+  const auto found = rates(build_node_alone(imported));
+  for (const auto& [ends, rate] : rates(expected)) EXPECT_NEAR(found.at(ends), rate, 1e-9 * rate);
+  EXPECT_EQ(found.size(), rates(expected).size());
 }
 
 // Two V100 with a bridge below the first socket, one at a root port of the second, and two ports on
@@ -69,10 +65,9 @@ constexpr const char* kOdd = R"(<?xml version="1.0"?>
 )";
 
 TEST(NcclXml, AnOddMachineIsWiredLinkByLink) {
-  const auto imported = import_text(kOdd);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_TRUE(std::get<NodeConfig>(imported->what).wiring);
-  const auto found = rates(build_node_alone(*imported));
+  const auto imported = value_of(import_text(kOdd));
+  EXPECT_TRUE(std::get<NodeConfig>(imported.what).wiring);
+  const auto found = rates(build_node_alone(imported));
   EXPECT_NEAR(found.at("node0/gpu0>node0/pcie0"), 12.0044, 1e-4);
   EXPECT_NEAR(found.at("node0/gpu1>node0/pcie0"), 12.0044, 1e-4);
   EXPECT_NEAR(found.at("node0/pcie0>node0/socket0"), 12.0044, 1e-4);
@@ -89,14 +84,13 @@ TEST(NcclXml, AnOddMachineIsWiredLinkByLink) {
 // GPUs are numbered by `dev`, not by where they stand.
 TEST(NcclXml, NumbersGpusByTheirIndex) {
   auto text = changed(kOdd, "dev=\"0\" sm", "dev=\"9\" sm");
-  const auto imported = import_text(text);
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto found = rates(build_node_alone(*imported));
+  const auto imported = value_of(import_text(text));
+  const auto found = rates(build_node_alone(imported));
   EXPECT_EQ(found.count("node0/gpu0>node0/gpu2"), 1U) << "gpu0 is what was dev 1";
 }
 
 TEST(NcclXml, ReadsChipToChipLinksAndSocketInterfaces) {
-  const auto imported = import_text(R"(<system version="1">
+  const auto imported = value_of(import_text(R"(<system version="1">
   <cpu numaid="0" arch="arm64">
     <pci busid="0009:01:00.0" class="0x030200" device="0x2342" link_speed="32.0 GT/s PCIe" link_width="16">
       <gpu dev="0" sm="90" rank="0"><c2c bw="45000" count="10"/></gpu>
@@ -104,15 +98,14 @@ TEST(NcclXml, ReadsChipToChipLinksAndSocketInterfaces) {
     <nic><net name="eth0" dev="0" speed="10000"/></nic>
   </cpu>
   <cpu numaid="1" arch="arm64"><nic><net name="eth0" dev="0" speed="10000"/></nic></cpu>
-</system>)");
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto& wiring = std::get<NodeConfig>(imported->what).wiring;
+</system>)"));
+  const auto& wiring = std::get<NodeConfig>(imported.what).wiring;
   ASSERT_TRUE(wiring);
   const auto c2c = std::ranges::find(wiring->links, WiringLinkKind::kNvLink, &WiringLink::kind);
   ASSERT_NE(c2c, wiring->links.end());
   EXPECT_DOUBLE_EQ(c2c->bandwidth / 1_GB_s, 450);
   EXPECT_EQ(c2c->b, "socket0");
-  (void)build_node_alone(*imported);
+  (void)build_node_alone(imported);
 }
 
 TEST(NcclXml, TakesOtherHostsOfOneNvlinkDomainAsOneNode) {
@@ -127,12 +120,11 @@ TEST(NcclXml, TakesOtherHostsOfOneNvlinkDomainAsOneNode) {
               "\" sm=\"100\"><nvlink target=\"fffffff:ff:ff.0\" count=\"18\" "
               "tclass=\"0x068000\"/></gpu></pci></cpu>";
     }
-  const auto imported = import_text(text + "</system>");
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto& node = std::get<NodeConfig>(imported->what);
+  const auto imported = value_of(import_text(text + "</system>"));
+  const auto& node = std::get<NodeConfig>(imported.what);
   EXPECT_EQ(node.gpus, 4);
   EXPECT_EQ(node.gpus_per_tray, 2);
-  const auto found = rates(build_node_alone(*imported));
+  const auto found = rates(build_node_alone(imported));
   EXPECT_EQ(found.count("node0/socket0>node0/socket1"), 1U);
   EXPECT_EQ(found.count("node0/socket1>node0/socket2"), 0U) << "sockets of different hosts";
   EXPECT_EQ(found.count("node0/gpu3>node0/nvswitch"), 1U);
@@ -156,35 +148,31 @@ std::string cloud(const std::string& gpu = "", int switches = 2) {
 
 // Four A100 with NVLink 3 to a switch (300 GB/s) and two NICs, of the rates of the usual machine.
 TEST(NcclXml, ReadsDevicesByTheirClass) {
-  const auto imported = import_text(cloud(), "A100-SXM-80GB");
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto& node = std::get<NodeConfig>(imported->what);
+  const auto imported = value_of(import_text(cloud(), "A100-SXM-80GB"));
+  const auto& node = std::get<NodeConfig>(imported.what);
   EXPECT_EQ(node.gpus, 4);
   EXPECT_EQ(node.pcie.switches, 2);
   EXPECT_EQ(node.nics->count, 2);
   EXPECT_DOUBLE_EQ(*node.nics->bandwidth / 1_Gbit_s, 200);
   EXPECT_DOUBLE_EQ(*node.nvlink->bandwidth / 1_GB_s, 300);
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("--link-rate gives another")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("--link-rate gives another")));
   EXPECT_EQ(node.nics->bandwidth.source, "the usual machine of A100-SXM-80GB");
   EXPECT_EQ(node.nvlink->bandwidth.source, "the usual machine of A100-SXM-80GB");
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("names no NVLinks")));
-  const auto found = rates(build_node_alone(*imported));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("names no NVLinks")));
+  const auto found = rates(build_node_alone(imported));
   EXPECT_EQ(found.count("node0/gpu3>node0/pcie1"), 1U);
   EXPECT_EQ(found.count("node0/nic1>node0/pcie1"), 1U);
 
-  const auto named = import_text(cloud(" vendor=\"0x10de\" device=\"0x20b2\""));
-  ASSERT_TRUE(named) << named.error().message;
-  EXPECT_EQ(std::get<NodeConfig>(named->what).device.name, "A100-SXM-80GB");
+  const auto named = value_of(import_text(cloud(" vendor=\"0x10de\" device=\"0x20b2\"")));
+  EXPECT_EQ(std::get<NodeConfig>(named.what).device.name, "A100-SXM-80GB");
 }
 
 // The usual V100 machine is a mesh of eight.
 TEST(NcclXml, AMeshIsForAsManyGpusAsItHas) {
-  const auto four = import_text(cloud(), "V100-SXM-32GB");
-  ASSERT_TRUE(four) << four.error().message;
-  EXPECT_THAT(four->remarks, testing::Contains(HasSubstr("are for 8 GPUs and are left out")));
-  const auto eight = import_text(cloud("", 4), "V100-SXM-32GB");
-  ASSERT_TRUE(eight) << eight.error().message;
-  EXPECT_EQ(std::get<NodeConfig>(eight->what).nvlink->pairs.size(), 16U);
+  const auto four = value_of(import_text(cloud(), "V100-SXM-32GB"));
+  EXPECT_THAT(four.remarks, Contains(HasSubstr("are for 8 GPUs and are left out")));
+  const auto eight = value_of(import_text(cloud("", 4), "V100-SXM-32GB"));
+  EXPECT_EQ(std::get<NodeConfig>(eight.what).nvlink->pairs.size(), 16U);
 }
 
 TEST(NcclXml, WarnsOfWhatIsHardlyMeant) {
@@ -194,17 +182,17 @@ TEST(NcclXml, WarnsOfWhatIsHardlyMeant) {
   };
   // A GPU that lost its NVLinks, one with one lane, a bridge with one lane.
   EXPECT_THAT(remarks(changed(data("h100.xml"), "<nvlink ", "<unknown ")),
-              testing::Contains(HasSubstr("warning: missing-nvlink: node0/gpu0: has")));
+              Contains(HasSubstr("warning: missing-nvlink: node0/gpu0: has")));
   EXPECT_THAT(remarks(changed(kOdd, "link_width=\"8\"", "link_width=\"1\"")),
-              testing::Contains(HasSubstr("warning: gpu2: its PCIe link has")));
+              Contains(HasSubstr("warning: gpu2: its PCIe link has")));
   EXPECT_THAT(remarks(changed(kOdd, "link_width=\"16\"", "link_width=\"1\"")),
-              testing::Contains(HasSubstr("warning: pcie-uplink: node0/gpu0 (and 1 more)")));
+              Contains(HasSubstr("warning: pcie-uplink: node0/gpu0 (and 1 more)")));
   EXPECT_THAT(remarks(changed(kOdd, "speed=\"100000\"", "speed=\"-1\"")),
-              testing::Contains(HasSubstr("has no speed: 10 Gbit/s is taken")));
+              Contains(HasSubstr("has no speed: 10 Gbit/s is taken")));
   EXPECT_THAT(remarks(kOdd, "V100-SXM-32GB"),
-              testing::Contains(HasSubstr("is a V100-SXM-16GB, but --device says V100-SXM-32GB")));
+              Contains(HasSubstr("is a V100-SXM-16GB, but --device says V100-SXM-32GB")));
   EXPECT_THAT(remarks(changed(kOdd, "</gpu>", "<nvlink target=\"0000:04:00.0\"/></gpu>")),
-              testing::Contains(HasSubstr("joins the GPU to itself and was left out")));
+              Contains(HasSubstr("joins the GPU to itself and was left out")));
 }
 
 // Of AMD: version 2, xGMI in place of NVLink, `sm` counts compute units. 2 x 64 GB/s x 0.75.
@@ -213,18 +201,17 @@ TEST(NcclXml, ReadsRccl) {
   for (int i = 0; i < 3; ++i) text = changed(text, i < 2 ? "0x1db1" : "0x1DB1", "0x74a1");
   for (int i = 0; i < 3; ++i) text = changed(text, "sm=\"70\"", "sm=\"304\" gcn=\"gfx942\"");
   for (int i = 0; i < 2; ++i) text = changed(text, "<nvlink", "<xgmi");
-  const auto imported = import_text(text);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_EQ(std::get<NodeConfig>(imported->what).device.name, "MI300X");
-  EXPECT_NEAR(rates(build_node_alone(*imported)).at("node0/gpu0>node0/gpu1"), 96, 1e-9);
+  const auto imported = value_of(import_text(text));
+  EXPECT_EQ(std::get<NodeConfig>(imported.what).device.name, "MI300X");
+  EXPECT_NEAR(rates(build_node_alone(imported)).at("node0/gpu0>node0/gpu1"), 96, 1e-9);
   EXPECT_THAT(import_fault(changed(text, "0x74a1", "0x66a1")),
               HasSubstr("(the file is RCCL's: a GPU of AMD, gcn \"gfx942\"): give --device"));
 }
 
 TEST(NcclXml, NicsWithoutAnIndexStandBehindTheOthers) {
-  const auto imported = import_text(changed(kOdd, "name=\"mlx5_0\" dev=\"0\"", "name=\"mlx5_0\""));
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_EQ(rates(build_node_alone(*imported)).size(), 18U);
+  const auto imported =
+      value_of(import_text(changed(kOdd, "name=\"mlx5_0\" dev=\"0\"", "name=\"mlx5_0\"")));
+  EXPECT_EQ(rates(build_node_alone(imported)).size(), 18U);
 }
 
 TEST(NcclXml, IsNotNestedDeeply) {

@@ -1,10 +1,8 @@
 // PaddlePaddle's cluster JSON.
 #include "imports.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace paddle_test {
-
-using testing::HasSubstr;
+namespace foreshard::paddle_test {
 
 /// Two machines of two V100, a CPU and a NIC; rates by hand in the test.
 std::string json() {
@@ -45,36 +43,32 @@ std::string json() {
 }
 
 TEST(Paddle, ReadsMachinesDevicesAndLinks) {
-  const auto imported = import_text(json());
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported = value_of(import_text(json()));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 2);
   EXPECT_EQ((*config.node)->device->name, "V100-SXM-32GB");
-  const auto cluster = build_cluster(config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto found = rates(*cluster);
+  const auto cluster = value_of(build_cluster(config));
+  const auto found = rates(cluster);
   EXPECT_DOUBLE_EQ(found.at("node1/gpu0>node1/gpu1"), 42);
   EXPECT_DOUBLE_EQ(found.at("node0/gpu0>node0/socket0"), 12);
   EXPECT_DOUBLE_EQ(found.at("node0/nic0>node0/socket0"), 11);
   EXPECT_DOUBLE_EQ(found.at("node0/nic0>switch"), 9.5);
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("alpha_latency")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("alpha_latency")));
 }
 
 // 200 GB/s between two V100, which have 150 in all: a switch, as Paddle's own example of 235.
 TEST(Paddle, MoreThanADeviceHasIsASwitch) {
   std::string text = json();
   for (int i = 0; i < 4; ++i) text = changed(text, "\"bandwidth\": 42", "\"bandwidth\": 200");
-  const auto imported = import_text(text);
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
-  ASSERT_TRUE(cluster);
-  EXPECT_DOUBLE_EQ(rates(*cluster).at("node0/gpu0>node0/nvswitch"), 200);
+  const auto imported = value_of(import_text(text));
+  const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
+  EXPECT_DOUBLE_EQ(rates(cluster).at("node0/gpu0>node0/nvswitch"), 200);
 }
 
 TEST(Paddle, UnequalMachinesAreGroups) {
-  const auto imported = import_text(changed(json(), "\"bandwidth\": 11,", "\"bandwidth\": 6,"));
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_EQ(read_back<ClusterConfig>(*imported).groups.size(), 2U);
+  const auto imported =
+      value_of(import_text(changed(json(), "\"bandwidth\": 11,", "\"bandwidth\": 6,")));
+  EXPECT_EQ(read_back<ClusterConfig> imported.groups.size(), 2U);
 }
 
 // Paddle itself writes and reads numbers in quotes.
@@ -83,14 +77,11 @@ TEST(Paddle, NumbersMayHaveQuotes) {
   text = changed(text, "\"memory\": 32", "\"memory\": \"32\"");
   text = changed(text, "\"global_id\": 1,", "\"global_id\": \"1\",");
   text = changed(text, "\"target_global_id\": 1,", "\"target_global_id\": \"1\",");
-  const auto imported = import_text(text);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_EQ(read_back<ClusterConfig>(*imported).nodes, 2);
+  EXPECT_EQ(read_back<ClusterConfig> value_of(import_text(text)).nodes, 2);
   EXPECT_THAT(import_fault(changed(text, "\"42\"", "\"fast\"")),
               HasSubstr("bandwidth must be a positive number of GB/s"));
   EXPECT_THAT(import_fault(changed(text, "\"global_id\": \"1\"", "\"global_id\": \"1.5\"")),
               HasSubstr("global_id must be a whole number from 0 on"));
 }
 
-}  // namespace paddle_test
-}  // namespace foreshard
+}  // namespace foreshard::paddle_test

@@ -1,13 +1,10 @@
 // SLURM's topology.conf, and its host lists.
 #include "imports.h"
+#include "tests/test.h"
 
 #include "topology/internal/hostlist.h"
 
-namespace foreshard {
-namespace slurm_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::slurm_test {
 
 std::vector<std::string> expanded(const std::string& text) {
   const auto names = internal::expand_hostlist(text, 100);
@@ -40,50 +37,42 @@ Result<Imported> import_conf(const std::string& text, const std::string& node = 
 }
 
 std::string fault(const std::string& text) {
-  const auto imported = import_conf(text);
-  return imported ? "accepted" : imported.error().message;
+  return message_of(import_conf(text));
 }
 
 // Five DGX H100 with eight NICs of 400 Gbit/s (x 0.978: 48.9 GB/s); 100 Gbit/s from leaf to top.
 TEST(Slurm, ReadsATreeOfSwitches) {
-  const auto imported = import_conf(kConf);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("node[2-4] are tux[2-3],login1")));
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported = value_of(import_conf(kConf));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("node[2-4] are tux[2-3],login1")));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 5);
   EXPECT_EQ(config.node->name, "dgx-h100");
-  const auto cluster = build_cluster(config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto found = rates(*cluster);
+  const auto cluster = value_of(build_cluster(config));
+  const auto found = rates(cluster);
   EXPECT_DOUBLE_EQ(found.at("node0/nic7>s0"), 48.9);
   EXPECT_DOUBLE_EQ(found.at("s1>node4/nic0"), 48.9);
   EXPECT_DOUBLE_EQ(found.at("s0>top"), 12.5);
   EXPECT_DOUBLE_EQ(found.at("top>s1"), 12.5);
   EXPECT_EQ(found.count("node2/nic0>s0"), 0U);
-  EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(39)));
+  EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(39)));
 }
 
 // Without a speed a link up carries all below it: 2 x 8 x 48.9 GB/s.
 TEST(Slurm, LinksWithoutASpeedDoNotBlock) {
-  const auto imported = import_conf(changed(kConf, " LinkSpeed=100Gbit/s", ""));
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_NEAR(rates(*cluster).at("s0>top"), 782.4, 1e-9);
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("--link-rate")));
+  const auto imported = value_of(import_conf(changed(kConf, " LinkSpeed=100Gbit/s", "")));
+  const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
+  EXPECT_NEAR(rates(cluster).at("s0>top"), 782.4, 1e-9);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("--link-rate")));
 }
 
 // Two trees: inside each all is as alone, between them nothing goes.
 TEST(Slurm, AForestHasPartsThatDoNotMeet) {
-  const auto imported = import_conf(changed(kConf, "s[0-1]", "s0"));
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks,
-              testing::Contains(HasSubstr("no switch joins the 2 at the top (s1, top)")));
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("warning: isolated")));
-  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(8)));
-  EXPECT_FALSE(cluster->route(DeviceId(0), DeviceId(39)));
+  const auto imported = value_of(import_conf(changed(kConf, "s[0-1]", "s0")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("no switch joins the 2 at the top (s1, top)")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("warning: isolated")));
+  const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
+  EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(8)));
+  EXPECT_FALSE(cluster.route(DeviceId(0), DeviceId(39)));
 }
 
 constexpr const char* kBlocks = R"(BlockName=b1 Nodes=tux[0-1]
@@ -93,13 +82,11 @@ BlockSizes=2,4
 
 // Two blocks of two hosts: what leaves a block is all that its hosts have, 2 x 8 x 48.9 GB/s.
 TEST(Slurm, BlocksAreSwitchesBelowOne) {
-  const auto imported = import_conf(kBlocks);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("topology/block names no switches")));
-  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_NEAR(rates(*cluster).at("b1>blocks"), 782.4, 1e-9);
-  EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(31)));
+  const auto imported = value_of(import_conf(kBlocks));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("topology/block names no switches")));
+  const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
+  EXPECT_NEAR(rates(cluster).at("b1>blocks"), 782.4, 1e-9);
+  EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(31)));
 }
 
 // Two racks of 18 trays with four GB200 each: SLURM's hosts are the trays, a block is the NVLink
@@ -107,21 +94,19 @@ TEST(Slurm, BlocksAreSwitchesBelowOne) {
 TEST(Slurm, BlocksOfTraysAreRacks) {
   const std::string text =
       "BlockName=r1 Nodes=tray[01-18]\nBlockName=r2 Nodes=tray[21-38]\nBlockSizes=18,36\n";
-  const auto imported = import_conf(text, "gb200-nvl72");
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("18 hosts listed together as one")));
-  EXPECT_THAT(imported->remarks, testing::Contains("node0 is tray[01-18], under r1"));
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported = value_of(import_conf(text, "gb200-nvl72"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("18 hosts listed together as one")));
+  EXPECT_THAT(imported.remarks, Contains("node0 is tray[01-18], under r1"));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 2);
-  const auto cluster = build_cluster(config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->devices().size(), 144u);
-  EXPECT_NEAR(rates(*cluster).at("r1>blocks"), 72 * 48.9, 1e-9);
+  const auto cluster = value_of(build_cluster(config));
+  EXPECT_EQ(cluster.devices().size(), 144u);
+  EXPECT_NEAR(rates(cluster).at("r1>blocks"), 72 * 48.9, 1e-9);
   // Sixteen trays are no rack of 18.
-  const auto part = import_conf("BlockName=r1 Nodes=tray[01-16]\n", "gb200-nvl72");
-  ASSERT_FALSE(part);
-  EXPECT_THAT(part.error().message, HasSubstr("16 hosts are not whole racks"));
-  EXPECT_THAT(part.error().message, HasSubstr("gpus: 64, nics: {count: 64}"));
+  const std::string part =
+      message_of(import_conf("BlockName=r1 Nodes=tray[01-16]\n", "gb200-nvl72"));
+  EXPECT_THAT(part, HasSubstr("16 hosts are not whole racks"));
+  EXPECT_THAT(part, HasSubstr("gpus: 64, nics: {count: 64}"));
 }
 
 constexpr const char* kYaml = R"(---
@@ -148,18 +133,14 @@ constexpr const char* kYaml = R"(---
 )";
 
 TEST(Slurm, ReadsTopologyYaml) {
-  const auto imported = import_conf(kYaml);
-  ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("of 2 topologies 'tree' is taken")));
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported = value_of(import_conf(kYaml));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("of 2 topologies 'tree' is taken")));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 4);
-  const auto cluster = build_cluster(config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_NEAR(rates(*cluster).at("s1>top"), 782.4, 1e-9);
+  EXPECT_NEAR(rates(value_of(build_cluster(config))).at("s1>top"), 782.4, 1e-9);
 
-  const auto racks = import_conf(changed(kYaml, "true", "false"));
-  ASSERT_TRUE(racks) << racks.error().message;
-  EXPECT_EQ(read_back<ClusterConfig>(*racks).nodes, 2);
+  const auto racks = value_of(import_conf(changed(kYaml, "true", "false")));
+  EXPECT_EQ(read_back<ClusterConfig> racks.nodes, 2);
 }
 
 // 5,000 hosts take a line per switch, not per cable.
@@ -168,9 +149,9 @@ TEST(Slurm, ManyHostsTakeFewLines) {
   for (int i = 0; i < 250; ++i)
     text += "SwitchName=s" + std::to_string(i) + " Nodes=n[" + std::to_string(20 * i) + "-" +
             std::to_string(20 * i + 19) + "]\n";
-  const auto imported = import_conf(text + "SwitchName=top Switches=s[0-249]\n", "gh200-1gpu");
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported =
+      value_of(import_conf(text + "SwitchName=top Switches=s[0-249]\n", "gh200-1gpu"));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 5000);
   EXPECT_LE(config.fabric.custom->cables.size(), 500U);
 }
@@ -187,33 +168,28 @@ TEST(Slurm, PassesOverWhatPlacesJobs) {
 TEST(Slurm, RefusesNamesThatAreNone) {
   EXPECT_THAT(fault(changed(kConf, "login1", "log\xb9n1")), HasSubstr("not the name of a host"));
   auto loader = catalogue();
-  const auto nameless = import_topology({.text = kConf, .name = "topology.conf"}, loader);
-  ASSERT_FALSE(nameless);
-  EXPECT_THAT(nameless.error().message, HasSubstr("--node dgx-h100"));
+  EXPECT_THAT(message_of(import_topology({.text = kConf, .name = "topology.conf"}, loader)),
+              HasSubstr("--node dgx-h100"));
 }
 
 // What scontrol prints of kConf: levels, a LinkSpeed of 1 where none was given, and of the upper
 // switch all hosts below it.
 TEST(Slurm, ReadsWhatScontrolShows) {
-  const auto imported = import_conf(
-      "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-1]\n"
-      "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=login1,tux[2-3]\n"
-      "SwitchName=top Level=1 LinkSpeed=1 Nodes=login1,tux[0-3] Switches=s[0-1]\n");
-  ASSERT_TRUE(imported) << imported.error().message;
-  const auto config = read_back<ClusterConfig>(*imported);
+  const auto imported = value_of(
+      import_conf("SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-1]\n"
+                  "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=login1,tux[2-3]\n"
+                  "SwitchName=top Level=1 LinkSpeed=1 Nodes=login1,tux[0-3] Switches=s[0-1]\n"));
+  const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 5);
-  const auto cluster = build_cluster(config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto found = rates(*cluster);
+  const auto cluster = value_of(build_cluster(config));
+  const auto found = rates(cluster);
   EXPECT_DOUBLE_EQ(found.at("node0/nic7>s0"), 48.9);  // not 1 Gbit/s
   EXPECT_NEAR(found.at("s0>top"), 2 * 8 * 48.9, 1e-9);
-  const auto blocks = import_conf(
-      "BlockName=b1 BlockIndex=0 Nodes=tux[0-1] BlockSize=2\n"
-      "BlockName=b2 BlockIndex=1 Nodes=tux[2-3] BlockSize=2\n"
-      "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=tux[0-3] BlockSize=4\n");
-  ASSERT_TRUE(blocks) << blocks.error().message;
-  EXPECT_EQ(read_back<ClusterConfig>(*blocks).nodes, 4);
+  const auto blocks =
+      value_of(import_conf("BlockName=b1 BlockIndex=0 Nodes=tux[0-1] BlockSize=2\n"
+                           "BlockName=b2 BlockIndex=1 Nodes=tux[2-3] BlockSize=2\n"
+                           "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=tux[0-3] BlockSize=4\n"));
+  EXPECT_EQ(read_back<ClusterConfig> blocks.nodes, 4);
 }
 
-}  // namespace slurm_test
-}  // namespace foreshard
+}  // namespace foreshard::slurm_test

@@ -2,24 +2,14 @@
 // itself made, bad tables are clear errors, halves follow their rule.
 #include "validate/calibrate/collective_fit.h"
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "validate/tables/collective_rows.h"
 
 namespace foreshard::calibrate {
 namespace {
-
-using testing::HasSubstr;
 
 const std::vector<std::filesystem::path> kCatalogue{FORESHARD_SOURCE_DIR "/configs"};
 
@@ -51,66 +41,57 @@ std::string rows_of(const std::string& machine, const std::string& gpu) {
 
 comm::Parameters start() {
   yaml::Loader loader({.catalogue = kCatalogue});
-  auto parameters = loader.read_ref<comm::Parameters>("nccl-start", "start");
-  EXPECT_TRUE(parameters) << (parameters ? "" : parameters.error().message);
-  return parameters ? *std::move(parameters) : comm::Parameters{};
+  return value_of(loader.read_ref<comm::Parameters>("nccl-start", "start"));
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
-  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
-  ASSERT_TRUE(input) << input.error().message;
+  auto input = value_of(
+      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   comm::Parameters truth = start();
   for (auto& form : truth.forms) {
     form.base = 1.4 * form.base;
     form.hop.nvlink = 1.2 * form.hop.nvlink;
     form.efficiency.nvlink *= 0.9;
   }
-  const auto made = predictions(*input, truth);
-  ASSERT_TRUE(made) << made.error().message;
+  const auto made = value_of(predictions(input, truth));
   std::size_t next = 0;
-  for (const auto& group : input->groups)
-    for (auto& one : group->rows) one.measured = (*made)[next++].predicted.value();
+  for (const auto& group : input.groups)
+    for (auto& one : group->rows) one.measured = made[next++].predicted.value();
 
-  const auto fitted = fit(*input, start());
-  ASSERT_TRUE(fitted) << fitted.error().message;
-  EXPECT_LT(fitted->cost_after, fitted->cost_before / 10);
-  const auto again = predictions(*input, fitted->parameters);
-  ASSERT_TRUE(again) << again.error().message;
+  const auto fitted = value_of(fit(input, start()));
+  EXPECT_LT(fitted.cost_after, fitted.cost_before / 10);
+  const auto again = value_of(predictions(input, fitted.parameters));
   std::vector<double> errors;
-  for (const auto& one : *again) errors.push_back(std::abs(*one.predicted / *one.measured - 1));
+  for (const auto& one : again) errors.push_back(std::abs(*one.predicted / *one.measured - 1));
   std::sort(errors.begin(), errors.end());
   EXPECT_LT(errors[errors.size() / 2], 0.03);
   EXPECT_LT(errors.back(), 0.15);
 
-  const auto second = fit(*input, start());
-  ASSERT_TRUE(second);
-  EXPECT_EQ(to_yaml(fitted->parameters, ""), to_yaml(second->parameters, ""));
+  EXPECT_EQ(to_yaml(fitted.parameters, ""), to_yaml(value_of(fit(input, start())).parameters, ""));
 }
 
 TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {
-  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
-  ASSERT_TRUE(input) << input.error().message;
+  auto input = value_of(
+      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   const std::string text = to_yaml(start(), "# header\n");
   const auto path = std::filesystem::path(testing::TempDir()) / "calibrated.yaml";
   std::ofstream(path) << text;
   yaml::Loader loader({.catalogue = kCatalogue});
-  const auto read = loader.read_ref<comm::Parameters>(path.string(), "communication");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(to_yaml(*read, "# header\n"), text);
+  const auto read = value_of(loader.read_ref<comm::Parameters>(path.string(), "communication"));
+  EXPECT_EQ(to_yaml(read, "# header\n"), text);
 }
 
 // All-reduces tell nothing of what an all-to-all's channel copies: an A100 (1.41 GHz) keeps its
 // clock's part of the common rate, which holds at 2 GHz. A flag beside the data makes LL wait, not
 // copy.
 TEST(CollectiveFit, AChannelsRateGoesWithTheClock) {
-  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
-  ASSERT_TRUE(input) << input.error().message;
-  const auto fitted = fit(*input, start());
-  ASSERT_TRUE(fitted) << fitted.error().message;
+  auto input = value_of(
+      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
+  const auto fitted = value_of(fit(input, start()));
   const auto of_common = [&](const std::string& name) {
     double own = 0;
     double common = 0;
-    for (const auto& number : fitted->numbers)
+    for (const auto& number : fitted.numbers)
       if (number.name == name) (number.generation.empty() ? common : own) = number.value;
     return own / common;
   };
@@ -119,40 +100,36 @@ TEST(CollectiveFit, AChannelsRateGoesWithTheClock) {
 }
 
 TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
-  const auto input = read_input(
+  const auto input = value_of(read_input(
       {written(kHeader + rows_of("A", "A100-SXM4-80GB") + rows_of("B", "A100-SXM4-80GB") +
                rows_of("C", "H100-SXM5-80GB") + rows_of("D", "H100-SXM5-80GB"))},
-      kCatalogue, start());
-  ASSERT_TRUE(input) << input.error().message;
-  const auto halves = halves_of(*input);
+      kCatalogue, start()));
+  const auto halves = halves_of(input);
   EXPECT_NE(halves.at("A"), halves.at("B"));
   EXPECT_NE(halves.at("C"), halves.at("D"));
 }
 
 TEST(Exclusions, AreFewAndEachHasItsReason) {
   yaml::Loader loader({.catalogue = kCatalogue});
-  const auto list = loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
-  ASSERT_TRUE(list) << list.error().message;
-  for (const auto& one : list->rows) EXPECT_GT(one.reason.size(), 20u) << one.source;
+  const auto list =
+      value_of(loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions"));
+  for (const auto& one : list.rows) EXPECT_GT(one.reason.size(), 20u) << one.source;
 
   const std::filesystem::path folder = FORESHARD_SOURCE_DIR "/../shared/data/collectives";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no measurements in " << folder;
   std::vector<std::filesystem::path> tables;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     tables.push_back(entry.path());
-  const auto input = read_input(tables, kCatalogue, start());
-  ASSERT_TRUE(input) << input.error().message;
-  EXPECT_LE(static_cast<double>(input->excluded),
-            0.05 * static_cast<double>(input->excluded + input->rows));
+  const auto input = value_of(read_input(tables, kCatalogue, start()));
+  EXPECT_LE(static_cast<double>(input.excluded),
+            0.05 * static_cast<double>(input.excluded + input.rows));
 }
 
 TEST(CollectiveFit, BadTablesAreClearErrors) {
-  const auto no_table = read_input({written("a,b\n1,2\n")}, kCatalogue, start());
-  ASSERT_FALSE(no_table);
-  EXPECT_THAT(no_table.error().message, HasSubstr("not a table of collectives"));
-  const auto no_row = read_input({written(kHeader)}, kCatalogue, start());
-  ASSERT_FALSE(no_row);
-  EXPECT_THAT(no_row.error().message, HasSubstr("no row to fit to"));
+  EXPECT_THAT(message_of(read_input({written("a,b\n1,2\n")}, kCatalogue, start())),
+              HasSubstr("not a table of collectives"));
+  EXPECT_THAT(message_of(read_input({written(kHeader)}, kCatalogue, start())),
+              HasSubstr("no row to fit to"));
 }
 
 }  // namespace

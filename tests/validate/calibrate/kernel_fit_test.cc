@@ -1,13 +1,8 @@
 // Products of an H200 whose numbers are known: which of them the measured products give back.
 #include "validate/calibrate/kernel_fit.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <random>
-
 #include "base/check.h"
-#include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 #include "validate/calibrate/log_fit.h"
@@ -16,10 +11,8 @@
 namespace foreshard::calibrate {
 namespace {
 
-using testing::HasSubstr;
-
 DeviceType h200() {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped_options());
   auto device = loader.read_ref<DeviceType>("H200-SXM");
   FORESHARD_CHECK(device);
   return *std::move(device);

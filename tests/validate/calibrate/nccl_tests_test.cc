@@ -1,17 +1,12 @@
 // Output of nccl-tests in three forms: text of today, text of before 2.13, JSON.
 #include "validate/calibrate/nccl_tests.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "base/file.h"
+#include "tests/test.h"
 
-namespace foreshard::calibrate {
-namespace nccl_tests_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::calibrate::nccl_tests_test {
 
 std::string golden(const std::string& name) {
   const auto text = read_file(FORESHARD_SOURCE_DIR "/tests/golden/nccl_tests/" + name, 1_MiB);
@@ -22,26 +17,24 @@ std::string golden(const std::string& name) {
 TEST(NcclTests, ReadsText) {
   const std::string text = golden("all_reduce.txt");
   EXPECT_TRUE(is_nccl_tests(text));
-  const auto run = read_nccl_tests(text, "out.txt");
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->operation, "all_reduce");
-  EXPECT_EQ(run->nccl_version, "2.28.9");
-  EXPECT_EQ(run->ranks.size(), 4U);
-  EXPECT_EQ(run->nodes(), 2);
-  EXPECT_EQ(run->ranks[3].device, "NVIDIA H100 80GB HBM3");
-  ASSERT_EQ(run->rows.size(), 4U);
-  EXPECT_EQ(run->rows[0].line, 17U);
-  EXPECT_EQ(run->rows[1].size, 16_KiB);
-  EXPECT_NEAR(run->rows[1].in_place->time / 1_us, 43.1, 1e-9);
-  EXPECT_FALSE(run->rows[1].in_place->wrong.has_value());
-  EXPECT_EQ(run->rows[1].out_of_place->wrong, 0);
+  const auto run = value_of(read_nccl_tests(text, "out.txt"));
+  EXPECT_EQ(run.operation, "all_reduce");
+  EXPECT_EQ(run.nccl_version, "2.28.9");
+  EXPECT_EQ(run.ranks.size(), 4U);
+  EXPECT_EQ(run.nodes(), 2);
+  EXPECT_EQ(run.ranks[3].device, "NVIDIA H100 80GB HBM3");
+  ASSERT_EQ(run.rows.size(), 4U);
+  EXPECT_EQ(run.rows[0].line, 17U);
+  EXPECT_EQ(run.rows[1].size, 16_KiB);
+  EXPECT_NEAR(run.rows[1].in_place->time / 1_us, 43.1, 1e-9);
+  EXPECT_FALSE(run.rows[1].in_place->wrong.has_value());
+  EXPECT_EQ(run.rows[1].out_of_place->wrong, 0);
 }
 
 // The faster of both ways, as a row of a table of collectives.
 TEST(NcclTests, BecomesATableOfCollectives) {
-  const auto run = read_nccl_tests(golden("all_reduce.txt"), "out.txt");
-  ASSERT_TRUE(run);
-  const CsvTable table = table_of(*run, "out.txt", "two boxes");
+  const auto run = value_of(read_nccl_tests(golden("all_reduce.txt"), "out.txt"));
+  const CsvTable table = table_of(run, "out.txt", "two boxes");
   ASSERT_EQ(table.rows.size(), 4U);
   EXPECT_THAT(table.rows[0].fields,
               ElementsAre("out.txt:17", "out.txt", "two boxes", "NVIDIA H100 80GB HBM3", "4", "2",
@@ -50,41 +43,39 @@ TEST(NcclTests, BecomesATableOfCollectives) {
 
 // The operation is in the file's name, the cell of redop is empty, `error` is what rounding leaves.
 TEST(NcclTests, ReadsTextOfOldVersions) {
-  const auto run = read_nccl_tests(golden("sendrecv_perf.old.txt"), "a/sendrecv_perf.old.txt");
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->operation, "sendrecv");
-  EXPECT_EQ(run->ranks[1].device, "Tesla V100-SXM2-16GB");
-  ASSERT_EQ(run->rows.size(), 1U);
-  EXPECT_NEAR(run->rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
+  const auto run =
+      value_of(read_nccl_tests(golden("sendrecv_perf.old.txt"), "a/sendrecv_perf.old.txt"));
+  EXPECT_EQ(run.operation, "sendrecv");
+  EXPECT_EQ(run.ranks[1].device, "Tesla V100-SXM2-16GB");
+  ASSERT_EQ(run.rows.size(), 1U);
+  EXPECT_NEAR(run.rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
 }
 
 // Nothing stands behind an empty cell of the last column.
 TEST(NcclTests, ReadsAnEmptyLastCell) {
-  const auto run = read_nccl_tests(
-      "# Rank 0 Pid 1 on a device 0 [0x00] V100\n"
-      "# size count type time redop\n"
-      "8 2 float 11.5\n",
-      "sendrecv_perf.txt");
-  ASSERT_TRUE(run) << run.error().message;
-  ASSERT_EQ(run->rows.size(), 1U);
-  EXPECT_EQ(run->rows[0].reduction, "");
-  EXPECT_NEAR(run->rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
+  const auto run =
+      value_of(read_nccl_tests("# Rank 0 Pid 1 on a device 0 [0x00] V100\n"
+                               "# size count type time redop\n"
+                               "8 2 float 11.5\n",
+                               "sendrecv_perf.txt"));
+  ASSERT_EQ(run.rows.size(), 1U);
+  EXPECT_EQ(run.rows[0].reduction, "");
+  EXPECT_NEAR(run.rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
 }
 
 TEST(NcclTests, ReadsJson) {
   const std::string text = golden("all_gather.json");
   EXPECT_TRUE(is_nccl_tests(text));
-  const auto run = read_nccl_tests(text, "out.json");
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->operation, "all_gather");
-  EXPECT_EQ(run->nccl_version, "2.28.9");
-  EXPECT_EQ(run->ranks.size(), 4U);  // two processes of two GPUs; one of each is listed
-  EXPECT_EQ(run->nodes(), 2);
-  ASSERT_EQ(run->rows.size(), 2U);
-  EXPECT_NEAR(run->rows[0].in_place->time / 1_us, 87.5, 1e-9);
-  EXPECT_FALSE(run->rows[1].in_place.has_value());
-  EXPECT_FALSE(run->rows[1].out_of_place->wrong.has_value());
-  EXPECT_EQ(table_of(*run, "out.json", "m").rows[1].fields[12], "210.25");
+  const auto run = value_of(read_nccl_tests(text, "out.json"));
+  EXPECT_EQ(run.operation, "all_gather");
+  EXPECT_EQ(run.nccl_version, "2.28.9");
+  EXPECT_EQ(run.ranks.size(), 4U);  // two processes of two GPUs; one of each is listed
+  EXPECT_EQ(run.nodes(), 2);
+  ASSERT_EQ(run.rows.size(), 2U);
+  EXPECT_NEAR(run.rows[0].in_place->time / 1_us, 87.5, 1e-9);
+  EXPECT_FALSE(run.rows[1].in_place.has_value());
+  EXPECT_FALSE(run.rows[1].out_of_place->wrong.has_value());
+  EXPECT_EQ(table_of(run, "out.json", "m").rows[1].fields[12], "210.25");
 }
 
 // Where the test does not name itself: a command line, the file's name, the user.
@@ -117,17 +108,14 @@ TEST(NcclTests, ReadsRanksThatLostTheirMark) {
   const auto place = text.find("#  Rank  0");
   ASSERT_NE(place, std::string::npos);
   text.erase(place, 1);
-  const auto run = read_nccl_tests(text, "out.txt");
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->ranks.size(), 4U);
+  EXPECT_EQ(value_of(read_nccl_tests(text, "out.txt")).ranks.size(), 4U);
 }
 
 // A loop over the programs of nccl-tests, all printed into one file.
 TEST(NcclTests, RefusesASecondRunInOneFile) {
   const std::string text = golden("all_reduce.txt");
-  const auto run = read_nccl_tests(text + text, "out.txt");
-  ASSERT_FALSE(run);
-  EXPECT_THAT(run.error().message, HasSubstr("another run begins here"));
+  EXPECT_THAT(message_of(read_nccl_tests(text + text, "out.txt")),
+              HasSubstr("another run begins here"));
   EXPECT_TRUE(read_nccl_tests(text + "# of the launcher\nsrun: done\n", "out.txt"));
 }
 
@@ -159,8 +147,7 @@ TEST(NcclTests, DamagedFilesAreReadOrRefused) {
 // What launchers put in front of each line; the rows are those of the plain text.
 TEST(NcclTests, ReadsWhatLaunchersTagged) {
   const std::string text = golden("all_reduce.txt");
-  const auto plain = read_nccl_tests(text, "out.txt");
-  ASSERT_TRUE(plain);
+  const auto plain = value_of(read_nccl_tests(text, "out.txt"));
   const auto tagged = [&](const std::string& tag) {
     std::string result;
     for (std::size_t begin = 0; begin < text.size();) {
@@ -179,14 +166,13 @@ TEST(NcclTests, ReadsWhatLaunchersTagged) {
     SCOPED_TRACE(tag);
     const std::string log = tagged(tag);
     EXPECT_TRUE(is_nccl_tests(log));
-    const auto run = read_nccl_tests(log, "out.txt");
-    ASSERT_TRUE(run) << run.error().message;
-    EXPECT_EQ(run->operation, plain->operation);
-    EXPECT_EQ(run->ranks.size(), plain->ranks.size());
-    ASSERT_EQ(run->rows.size(), plain->rows.size());
-    for (std::size_t i = 0; i < run->rows.size(); ++i) {
-      EXPECT_EQ(run->rows[i].size, plain->rows[i].size);
-      EXPECT_EQ(run->rows[i].in_place->time, plain->rows[i].in_place->time);
+    const auto run = value_of(read_nccl_tests(log, "out.txt"));
+    EXPECT_EQ(run.operation, plain.operation);
+    EXPECT_EQ(run.ranks.size(), plain.ranks.size());
+    ASSERT_EQ(run.rows.size(), plain.rows.size());
+    for (std::size_t i = 0; i < run.rows.size(); ++i) {
+      EXPECT_EQ(run.rows[i].size, plain.rows[i].size);
+      EXPECT_EQ(run.rows[i].in_place->time, plain.rows[i].in_place->time);
     }
   }
 }
@@ -202,5 +188,4 @@ TEST(NcclTests, AreToldFromOtherFormats) {
   EXPECT_TRUE(is_nccl_tests(std::string(100'000, '\n') + golden("all_reduce.txt")));
 }
 
-}  // namespace nccl_tests_test
-}  // namespace foreshard::calibrate
+}  // namespace foreshard::calibrate::nccl_tests_test

@@ -1,8 +1,6 @@
 #include "validate/calibrate/pooling.h"
 
-#include <array>
-#include <cmath>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::calibrate {
 namespace {

@@ -1,7 +1,6 @@
 #include "validate/calibrate/samples.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "validate/measurement/measurement.h"
 
@@ -9,7 +8,6 @@ namespace foreshard::calibrate {
 namespace {
 
 using program::CollectiveKind;
-using testing::HasSubstr;
 
 // By hand: of 10, 10, 11, 11, 12, 12 and 50 ms the median is 11 ms; deviations from it are 0, 0, 1,
 // 1, 1, 1, 39: their median is 1 ms, so 5 x 1.4826 ms is the limit, and 50 ms an outlier. The
@@ -68,32 +66,27 @@ MeasuredRun small_run() {
 }
 
 TEST(Samples, TakeCollectivesFromTheLastStartToTheLastFinishAndAlone) {
-  const auto samples = samples_of({small_run()});
-  ASSERT_TRUE(samples) << samples.error().message;
-  ASSERT_EQ(samples->kernels.size(), 1U);
-  EXPECT_EQ(samples->kernels[0].time.count + samples->kernels[0].time.outliers, 4);
-  EXPECT_NEAR(samples->kernels[0].time.median / 1_ms, 2, 1e-12);
-  ASSERT_EQ(samples->collectives.size(), 1U);
-  EXPECT_NEAR(samples->collectives[0].time.median / 1_ms, 2, 1e-12);
-  EXPECT_EQ(samples->collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
-  EXPECT_EQ(samples->overlapped, 1);
+  const auto samples = value_of(samples_of({small_run()}));
+  ASSERT_EQ(samples.kernels.size(), 1U);
+  EXPECT_EQ(samples.kernels[0].time.count + samples.kernels[0].time.outliers, 4);
+  EXPECT_NEAR(samples.kernels[0].time.median / 1_ms, 2, 1e-12);
+  ASSERT_EQ(samples.collectives.size(), 1U);
+  EXPECT_NEAR(samples.collectives[0].time.median / 1_ms, 2, 1e-12);
+  EXPECT_EQ(samples.collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(samples.overlapped, 1);
 }
 
 // What was measured of all members together is more than their medians tell.
 TEST(Samples, TakeWhatWasMeasuredOfAllMembersTogether) {
   MeasuredRun run = small_run();
   for (auto& rank : run.measurement.ranks) rank.tasks[1].lasted = 1.7_ms;
-  const auto samples = samples_of({run});
-  ASSERT_TRUE(samples) << samples.error().message;
-  EXPECT_NEAR(samples->collectives[0].time.median / 1_ms, 1.7, 1e-12);
+  EXPECT_NEAR(value_of(samples_of({run})).collectives[0].time.median / 1_ms, 1.7, 1e-12);
 }
 
 TEST(Samples, ARunIsOfItsProgram) {
   MeasuredRun run = small_run();
   run.program.blocks[0].tasks[0].body = Gemm{.m = 9, .n = 8, .k = 8, .dtype = DType::kFp32};
-  const auto samples = samples_of({run});
-  ASSERT_FALSE(samples);
-  EXPECT_THAT(samples.error().message,
+  EXPECT_THAT(message_of(samples_of({run})),
               HasSubstr("it measures another Program: its fingerprint is"));
 }
 

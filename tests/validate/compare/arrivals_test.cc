@@ -1,6 +1,5 @@
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 #include "strategies/program/ir/expand.h"
@@ -9,15 +8,10 @@
 namespace foreshard::compare {
 namespace {
 
-using testing::HasSubstr;
-
 study::StudyRun pipeline() {
   const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/host-pp2.yaml";
-  auto study = study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  auto run = study::run_study(*study, {.timeline = true});
-  EXPECT_TRUE(run) << run.error().message;
-  return *std::move(run);
+  auto study = value_of(study::load_study({.study = file}, shipped_options()));
+  return value_of(study::run_study(study, {.timeline = true}));
 }
 
 // Four micro-batches cross one boundary forward and backward: 8 transfers, each with a send on one
@@ -26,13 +20,13 @@ TEST(Arrivals, AreTheFinishesOfTheRanksCommunications) {
   const study::StudyRun run = pipeline();
   std::vector<std::vector<Seconds>> of(2);
   for (std::size_t rank = 0; rank < 2; ++rank) {
-    const auto arrivals = arrivals_of(run.program, run.prediction, static_cast<std::int64_t>(rank));
-    ASSERT_TRUE(arrivals) << arrivals.error().message;
+    const auto arrivals =
+        value_of(arrivals_of(run.program, run.prediction, static_cast<std::int64_t>(rank)));
     const auto& role =
         run.program.roles[run.program.roles[0].ranks[0] == static_cast<std::int32_t>(rank) ? 0 : 1];
-    EXPECT_EQ(static_cast<std::int64_t>(arrivals->seconds.size()),
+    EXPECT_EQ(static_cast<std::int64_t>(arrivals.seconds.size()),
               program::count_instances(run.program, role));
-    for (const auto& time : arrivals->seconds)
+    for (const auto& time : arrivals.seconds)
       if (time) of[rank].push_back(*time);
     std::ranges::sort(of[rank]);
     EXPECT_GE(of[rank].size(), 8u);
@@ -44,9 +38,8 @@ TEST(Arrivals, AreTheFinishesOfTheRanksCommunications) {
 
 TEST(Arrivals, RefuseARankThatIsNotThere) {
   const study::StudyRun run = pipeline();
-  const auto arrivals = arrivals_of(run.program, run.prediction, 2);
-  ASSERT_FALSE(arrivals);
-  EXPECT_THAT(arrivals.error().message, HasSubstr("no rank 2; the Program has 2, from 0 on"));
+  EXPECT_THAT(message_of(arrivals_of(run.program, run.prediction, 2)),
+              HasSubstr("no rank 2; the Program has 2, from 0 on"));
 }
 
 }  // namespace

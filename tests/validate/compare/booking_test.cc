@@ -1,7 +1,7 @@
-#include <gtest/gtest.h>
+
 #include <rapidcheck.h>
 
-#include "validate/compare/timeline.h"
+#include "tests/test.h"
 
 namespace foreshard::compare {
 namespace {

@@ -1,33 +1,27 @@
 // `foreshard compare` as a shell runs it.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 #include "tests/validate/compare/perfect_replay.h"
 
 #include "sim/study/run.h"
 #include "validate/measurement/measurement.h"
 
-namespace foreshard::compare {
-namespace command_test {
+namespace foreshard::compare::command_test {
 
 using cli::foreshard;
 using cli::Outcome;
-using testing::HasSubstr;
 
 constexpr const char* kStudy = "configs/studies/host-dp2.yaml";
 
 measure::Measurement measurement() {
   const std::string file = std::string(FORESHARD_SOURCE_DIR "/") + kStudy;
-  auto study = study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  const auto run = study::run_study(*study, {.timeline = true});
-  EXPECT_TRUE(run) << run.error().message;
-  return replayed(run->program, run->prediction);
+  auto study = value_of(study::load_study({.study = file}, shipped_options()));
+  const auto run = value_of(study::run_study(study, {.timeline = true}));
+  return replayed(run.program, run.prediction);
 }
 
 Outcome compared(const measure::Measurement& measurement, const std::string& options = "") {
@@ -118,5 +112,4 @@ TEST(ValidateCommand, ReadsItsOptionsBeforeItMeasures) {
   }
 }
 
-}  // namespace command_test
-}  // namespace foreshard::compare
+}  // namespace foreshard::compare::command_test

@@ -1,24 +1,18 @@
 #include "validate/compare/compare.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <rapidcheck.h>
 
 #include "base/file.h"
+#include "tests/test.h"
 #include "tests/validate/compare/perfect_replay.h"
 
 #include "sim/study/run.h"
 #include "validate/measurement/measurement.h"
 
-namespace foreshard::compare {
-namespace compare_test {
+namespace foreshard::compare::compare_test {
 
 using measure::Measurement;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // Two ranks: a product, the sum of its result over both, an update.
 program::Program two_ranks() {
@@ -150,9 +144,8 @@ TEST(Compare, ACommunicationLastsUntilItsLastMemberIsDone) {
   Measurement measurement = measured();
   measurement.ranks[1].tasks[1] = times(3.5_s, 5.2_s);
   const auto sum = [&] {
-    const auto made = compare(two_ranks(), predicted(), measurement);
-    EXPECT_TRUE(made) << made.error().message;
-    return row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").each;
+    const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+    return row_of(made.kinds, "all_reduce 12.0 MiB, 2 ranks").each;
   };
   EXPECT_NEAR(sum().measured / 1_s, 2, 1e-12);
   EXPECT_NEAR(sum().predicted / 1_s, 2, 1e-12);
@@ -169,11 +162,10 @@ TEST(Compare, SaysHowMuchCommunicationIsHidden) {
     rank.tasks[2] = times(4_s, 5_s);
     rank.steps = {5.5_s};
   }
-  const auto made = compare(program, predicted(), measurement);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->overlap.communicating.measured, 2_s);
-  EXPECT_EQ(made->overlap.hidden.measured, 1_s);
-  EXPECT_EQ(row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").booked.measured, 1_s);
+  const auto made = value_of(compare(program, predicted(), measurement));
+  EXPECT_EQ(made.overlap.communicating.measured, 2_s);
+  EXPECT_EQ(made.overlap.hidden.measured, 1_s);
+  EXPECT_EQ(row_of(made.kinds, "all_reduce 12.0 MiB, 2 ranks").booked.measured, 1_s);
 }
 
 // The sum, 3 s to 5 s, holds up an update of 1 s that began at 2.5 s (3 s): it ends at 5.5 s (6 s).
@@ -188,15 +180,13 @@ TEST(Compare, OnACorePredictedKernelsStandStillBesideCommunication) {
       entry.start = entry.device_class == 0 ? 2.5_s : 3_s;
       entry.finish = entry.start + 3_s;
     }
-  const auto made = compare(program, prediction, measurement, {.turns = true});
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(row_of(made->kinds, "adam").each.predicted, 1_s);
-  EXPECT_EQ(row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").booked.predicted, 2_s);
-  EXPECT_EQ(made->overlap.hidden.predicted, 0_s);
-  const auto not_so = compare(program, prediction, measurement);
-  ASSERT_TRUE(not_so);
-  EXPECT_EQ(row_of(not_so->kinds, "adam").each.predicted, 3_s);
-  EXPECT_EQ(not_so->overlap.hidden.predicted, 2_s);
+  const auto made = value_of(compare(program, prediction, measurement, {.turns = true}));
+  EXPECT_EQ(row_of(made.kinds, "adam").each.predicted, 1_s);
+  EXPECT_EQ(row_of(made.kinds, "all_reduce 12.0 MiB, 2 ranks").booked.predicted, 2_s);
+  EXPECT_EQ(made.overlap.hidden.predicted, 0_s);
+  const auto not_so = value_of(compare(program, prediction, measurement));
+  EXPECT_EQ(row_of(not_so.kinds, "adam").each.predicted, 3_s);
+  EXPECT_EQ(not_so.overlap.hidden.predicted, 2_s);
 }
 
 // One rank alone: its communications come when told, and are compared by slack.
@@ -205,46 +195,39 @@ TEST(Compare, OfOneRankComparesComputationAndSlack) {
   measurement.mode = measure::Mode::kOneRank;
   measurement.ranks.erase(measurement.ranks.begin());
   measurement.ranks[0].tasks[1].slack = -1.5_s;
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->ranks, 1);
-  ASSERT_TRUE(made->slack);
-  EXPECT_EQ(made->slack->late, 1);
-  EXPECT_EQ(made->slack->waited, 1.5_s);
-  EXPECT_EQ(row_of(made->kinds, "waiting for other ranks").booked.measured, 2_s);
-  EXPECT_THAT(to_text(*made), HasSubstr("the rank waited for 1 of them, 1.50 s in all"));
-  EXPECT_THAT(made->remarks, testing::IsEmpty());
+  const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+  EXPECT_EQ(made.ranks, 1);
+  ASSERT_TRUE(made.slack);
+  EXPECT_EQ(made.slack->late, 1);
+  EXPECT_EQ(made.slack->waited, 1.5_s);
+  EXPECT_EQ(row_of(made.kinds, "waiting for other ranks").booked.measured, 2_s);
+  EXPECT_THAT(to_text(made), HasSubstr("the rank waited for 1 of them, 1.50 s in all"));
+  EXPECT_THAT(made.remarks, IsEmpty());
 
-  const auto in_turns = compare(two_ranks(), predicted(), measurement, {.turns = true});
-  ASSERT_TRUE(in_turns) << in_turns.error().message;
-  EXPECT_THAT(in_turns->remarks,
-              testing::ElementsAre(HasSubstr("a single rank carries out no communication")));
+  const auto in_turns = value_of(compare(two_ranks(), predicted(), measurement, {.turns = true}));
+  EXPECT_THAT(in_turns.remarks,
+              ElementsAre(HasSubstr("a single rank carries out no communication")));
 }
 
 TEST(Compare, SaysWhatTimingCost) {
   Measurement measurement = measured();
   measurement.ranks[1].timing = {.events = 4, .step = 2_ms, .event = 0.5_ms};
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_THAT(to_text(*made),
-              HasSubstr("note: the 4 events that time the tasks took 2.00 ms of the "
-                        "step of rank 1, 500 us each\n"));
+  const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+  EXPECT_THAT(to_text(made), HasSubstr("note: the 4 events that time the tasks took 2.00 ms of the "
+                                       "step of rank 1, 500 us each\n"));
 }
 
 std::string fault(void (*change)(Measurement&)) {
   Measurement measurement = measured();
   change(measurement);
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  return made ? "accepted" : made.error().message;
+  return message_of(compare(two_ranks(), predicted(), measurement));
 }
 
 TEST(Compare, SaysWhatSlowedTheDeviceDown) {
   Measurement measurement = measured();
   measurement.ranks[1].during = measure::During{.samples = 1, .throttle = {"hw_thermal"}};
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_THAT(to_text(*made),
-              HasSubstr("note: the device of rank 1 was slowed down by hw_thermal"));
+  const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+  EXPECT_THAT(to_text(made), HasSubstr("note: the device of rank 1 was slowed down by hw_thermal"));
 }
 
 TEST(Compare, RefusesWhatDoesNotBelongTogether) {
@@ -261,15 +244,14 @@ TEST(Compare, RefusesWhatDoesNotBelongTogether) {
 TEST(Compare, WritesTextAndJson) {
   auto measurement = measured();
   measurement.shared = true;
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  ASSERT_TRUE(made);
-  const std::string text = to_text(*made);
+  const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+  const std::string text = to_text(made);
   EXPECT_THAT(text, HasSubstr("step   predicted 6.00 s   measured 7.00 s   error -14.3 %"));
   EXPECT_THAT(text, HasSubstr("several ranks shared one device"));
-  const auto json = nlohmann::json::parse(to_json(*made));
+  const auto json = nlohmann::json::parse(to_json(made));
   EXPECT_EQ(json["schema"], "foreshard.comparison/1");
   EXPECT_EQ(json["step"]["measured_s"], 7);
-  EXPECT_EQ(json["kinds"].size(), made->kinds.size());
+  EXPECT_EQ(json["kinds"].size(), made.kinds.size());
   EXPECT_EQ(json["slack"], nullptr);
   EXPECT_EQ(json["per_rank"][0]["peak_memory"]["measured_bytes"], 2 * 1024 * 1024);
 }
@@ -277,9 +259,8 @@ TEST(Compare, WritesTextAndJson) {
 TEST(Compare, DrawsBothTimeLines) {
   const std::string path = testing::TempDir() + "/compare_trace.json";
   ASSERT_TRUE(write_trace(path, two_ranks(), predicted(), measured()).ok());
-  const auto text = read_file(path, 1_MiB);
-  ASSERT_TRUE(text);
-  const auto json = nlohmann::json::parse(*text);
+  const auto text = value_of(read_file(path, 1_MiB));
+  const auto json = nlohmann::json::parse(text);
   std::vector<std::string> processes;
   double waited = 0;
   for (const auto& event : json["traceEvents"]) {
@@ -295,12 +276,8 @@ class OfAStudy : public testing::TestWithParam<std::string> {
  protected:
   static study::StudyRun run() {
     const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/" + GetParam() + ".yaml";
-    auto study =
-        study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-    EXPECT_TRUE(study) << study.error().message;
-    auto run = study::run_study(*study, {.timeline = true});
-    EXPECT_TRUE(run) << run.error().message;
-    return *std::move(run);
+    auto study = value_of(study::load_study({.study = file}, shipped_options()));
+    return value_of(study::run_study(study, {.timeline = true}));
   }
 };
 
@@ -353,5 +330,4 @@ INSTANTIATE_TEST_SUITE_P(Host, OfAStudy,
                            return name;
                          });
 
-}  // namespace compare_test
-}  // namespace foreshard::compare
+}  // namespace foreshard::compare::compare_test

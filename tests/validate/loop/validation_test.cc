@@ -1,15 +1,11 @@
 #include "validate/loop/validation.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/test.h"
 
 namespace foreshard::loop {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 compare::Comparison comparison(Seconds predicted, Seconds measured, double spread) {
   compare::Comparison out;

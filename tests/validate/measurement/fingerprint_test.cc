@@ -1,4 +1,5 @@
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "validate/measurement/measurement.h"
 

@@ -1,25 +1,21 @@
 #include "validate/measurement/measurement.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::measure {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-
 // Sorted: clocks 1700, 1900, 1980; watts 500, 700.
 TEST(During, HasLowestMedianHighestAndAllReasons) {
-  const auto during = during_of({{.clock_mhz = 1980, .watts = 700, .throttle = {"idle"}},
-                                 {.clock_mhz = 1700, .throttle = {"sw_power_cap"}},
-                                 {.clock_mhz = 1900, .watts = 500, .throttle = {"idle"}}});
-  ASSERT_TRUE(during);
-  EXPECT_EQ(during->samples, 3);
-  EXPECT_EQ(during->clock_mhz, (Span{1700, 1900, 1980}));
-  EXPECT_EQ(during->watts, (Span{500, 700, 700}));
-  EXPECT_FALSE(during->celsius);
-  EXPECT_THAT(during->throttle, ElementsAre("idle", "sw_power_cap"));
+  const auto during =
+      value_of(during_of({{.clock_mhz = 1980, .watts = 700, .throttle = {"idle"}},
+                          {.clock_mhz = 1700, .throttle = {"sw_power_cap"}},
+                          {.clock_mhz = 1900, .watts = 500, .throttle = {"idle"}}}));
+  EXPECT_EQ(during.samples, 3);
+  EXPECT_EQ(during.clock_mhz, (Span{1700, 1900, 1980}));
+  EXPECT_EQ(during.watts, (Span{500, 700, 700}));
+  EXPECT_FALSE(during.celsius);
+  EXPECT_THAT(during.throttle, ElementsAre("idle", "sw_power_cap"));
   EXPECT_FALSE(during_of({{}, {}}));
 }
 

@@ -1,12 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "validate/profile/match.h"
 
 namespace foreshard::profile {
 namespace {
-
-using testing::ElementsAre;
 
 // As many of both: each takes its own, however far off the times are.
 TEST(Alignment, PairsWhatComesInTheSameNumber) {

@@ -1,13 +1,9 @@
 #include "validate/profile/inspector.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::profile {
 namespace {
-
-using program::CollectiveKind;
-using testing::HasSubstr;
 
 std::string record(int rank, const std::string& operation, int number, int bytes, int micros) {
   return R"({"header": {"id": "0x1", "rank": )" + std::to_string(rank) +
@@ -23,20 +19,19 @@ TEST(Inspector, TakesTheShortestOfAllRanks) {
                            record(1, "AllReduce", 5, 1 << 20, 40) +
                            record(0, "AllReduce", 6, 1 << 20, 41);
   ASSERT_TRUE(is_inspector(text));
-  const auto dump = read_inspector(text, "dump.log");
-  ASSERT_TRUE(dump) << dump.error().message;
-  ASSERT_EQ(dump->size(), 2U);
-  EXPECT_EQ((*dump)[0].kind, CollectiveKind::kAllReduce);
-  EXPECT_EQ((*dump)[0].bytes, 1_MiB);
-  EXPECT_EQ((*dump)[0].ranks, 8);
-  EXPECT_NEAR((*dump)[0].time / 1_us, 40, 1e-9);
+  const auto dump = value_of(read_inspector(text, "dump.log"));
+  ASSERT_EQ(dump.size(), 2U);
+  EXPECT_EQ(dump[0].kind, program::CollectiveKind::kAllReduce);
+  EXPECT_EQ(dump[0].bytes, 1_MiB);
+  EXPECT_EQ(dump[0].ranks, 8);
+  EXPECT_NEAR(dump[0].time / 1_us, 40, 1e-9);
 }
 
 // Of 8 ranks, each of which gets 1 MiB: 8 MiB are scattered.
 TEST(Inspector, CountsBytesAsProgramsDo) {
-  const auto dump = read_inspector(record(0, "ReduceScatter", 1, 1 << 20, 30), "dump.log");
-  ASSERT_TRUE(dump);
-  EXPECT_EQ((*dump)[0].bytes, 8_MiB);
+  const auto dump =
+      value_of(read_inspector(record(0, "ReduceScatter", 1, 1 << 20, 30), "dump.log"));
+  EXPECT_EQ(dump[0].bytes, 8_MiB);
 }
 
 TEST(Inspector, TakesAHeaderThatComesOnce) {
@@ -54,8 +49,7 @@ TEST(Inspector, TakesAHeaderThatComesOnce) {
 }
 
 std::string dump_fault(const std::string& text) {
-  const auto dump = read_inspector(text, "dump.log");
-  return dump ? "accepted" : dump.error().message;
+  return message_of(read_inspector(text, "dump.log"));
 }
 
 TEST(Inspector, NamesTheFaultAndItsLine) {

@@ -1,14 +1,10 @@
 // Public traces, matched with studies of what they recorded. They are not part of the repository:
 // without them nothing is tested.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
-namespace foreshard::cli {
-namespace public_test {
+namespace foreshard::cli::public_test {
 
 const std::string kTraces = FORESHARD_SOURCE_DIR "/../shared/data/traces/";
 const std::string kStudies = "tests/golden/profiles/";
@@ -59,5 +55,4 @@ TEST(PublicTraces, OfOtherModels) {
   }
 }
 
-}  // namespace public_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::public_test

@@ -1,16 +1,11 @@
 #include "validate/replay/arguments.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::replay {
-namespace arguments_test {
-
-using testing::HasSubstr;
+namespace foreshard::replay::arguments_test {
 
 std::string fault(const std::vector<std::string>& words) {
-  const auto arguments = arguments_from(words);
-  return arguments ? "accepted" : arguments.error().message;
+  return message_of(arguments_from(words));
 }
 
 TEST(Arguments, AreRead) {
@@ -31,11 +26,10 @@ TEST(Arguments, AreRead) {
 }
 
 TEST(Arguments, HaveDefaultsThatHelpNames) {
-  const auto arguments = arguments_from({"p.json", "--verify"});
-  ASSERT_TRUE(arguments);
-  EXPECT_FALSE(arguments->host);
-  EXPECT_EQ(arguments->watchdog, 60_s);
-  EXPECT_EQ(arguments->repeats, 10);
+  const auto arguments = value_of(arguments_from({"p.json", "--verify"}));
+  EXPECT_FALSE(arguments.host);
+  EXPECT_EQ(arguments.watchdog, 60_s);
+  EXPECT_EQ(arguments.repeats, 10);
   for (const char* text : {"--watchdog SECONDS", "(60)", "(10)", "--as-rank R", "130 interrupted"})
     EXPECT_THAT(help_text(), HasSubstr(text));
 }
@@ -68,5 +62,4 @@ TEST(Arguments, AreRefusedWithTheReason) {
             "--most-repeats is less than --repeats");
 }
 
-}  // namespace arguments_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::arguments_test

@@ -2,24 +2,15 @@
 // of another package is read, and what comes out is foreshard-replay.
 #include "validate/replay/bundle/bundle.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sstream>
-#include <string>
 #include <sys/wait.h>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/changed.h"
+#include "tests/test.h"
 
-namespace foreshard::replay {
-namespace bundle_test {
+namespace foreshard::replay::bundle_test {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
 
 std::string text_of(const fs::path& path) {
   std::ostringstream text;
@@ -46,9 +37,7 @@ class Bundle : public testing::Test {
       GTEST_SKIP() << "nothing that the bundle holds has changed";
   }
   void build(const std::string& options) {
-    const auto files = write_bundle(folder_.path() / "bundle");
-    ASSERT_TRUE(files) << files.error().message;
-    EXPECT_EQ(*files, bundle_files().size());
+    EXPECT_EQ(value_of(write_bundle(folder_.path() / "bundle")), bundle_files().size());
     const std::string in = "cd " + (folder_.path() / "bundle").string() + " && ";
     const auto configured = run(in + "cmake -B build " + options, log_);
     ASSERT_EQ(configured.code, 0) << configured.output;
@@ -109,5 +98,4 @@ TEST_F(Bundle, BuildsWithCudaWhereItIs) {
 #endif
 }
 
-}  // namespace bundle_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::bundle_test

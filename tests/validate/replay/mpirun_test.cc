@@ -1,20 +1,14 @@
 // foreshard-replay --host under mpirun, as users start it: what happens to all ranks when one
 // hangs or dies.
-#include <chrono>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sstream>
 
 #include "base/file.h"
+#include "tests/test.h"
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
 
 namespace foreshard::replay {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr int kRanks = 4;
 
@@ -93,7 +87,7 @@ class UnderMpirun : public testing::Test {
 
   void expect_nothing_written() {
     for (const auto& entry : std::filesystem::directory_iterator(job_.path("")))
-      EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("measured")));
+      EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("measured")));
   }
 
   Job job_;

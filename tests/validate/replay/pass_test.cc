@@ -1,18 +1,15 @@
 // Every pass on the host against plain loops in double, in each dtype; and that its arrays are the
 // bytes that its line of traffic_of() says. The GPU's kernels are held to the host's:
 // gpu/kernels_test.cc.
-#include <cmath>
 #include <cstring>
-#include <gtest/gtest.h>
-#include <random>
 
+#include "tests/test.h"
 #include "tests/validate/replay/pass_oracle.h"
 
 #include "validate/replay/number.h"
 #include "validate/replay/pass/operands.h"
 
-namespace foreshard::replay {
-namespace pass_test {
+namespace foreshard::replay::pass_test {
 
 using Stored = std::vector<std::byte>;
 
@@ -170,5 +167,4 @@ TEST(Pass, MovesTheBytesOfItsTable) {
   }
 }
 
-}  // namespace pass_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::pass_test

@@ -1,10 +1,6 @@
 #include "validate/replay/pattern.h"
 
-#include <array>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/program/ir/program.h"
 #include "validate/replay/plan.h"
@@ -13,7 +9,6 @@ namespace foreshard::replay {
 namespace {
 
 using program::CollectiveKind;
-using program::Program;
 
 TEST(Pattern, IsSmallAndSpreadEvenly) {
   std::array<int, 5> count{};
@@ -47,7 +42,7 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
   if (kind == CollectiveKind::kBroadcast) what.roots = {1};
   if (kind == CollectiveKind::kExchange)
     what.transfers = {{0, 1, 8_B}, {2, 1, 4_B}, {0, 1, 4_B}, {1, 2, 8_B}, {0, 2, 4_B}};
-  Program program;
+  program::Program program;
   program.mesh = {{"data", 3}};
   program.streams = {{"compute"}};
   program.blocks = {{"block", {{"x", what, program::StreamId(0), {}}}}};
@@ -56,9 +51,8 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
   std::vector<RankPlan> plans;
   std::vector<std::vector<int>> in;
   for (std::int32_t rank = 0; rank < 3; ++rank) {
-    auto plan = plan_rank(program, rank);
-    ASSERT_TRUE(plan) << plan.error().message;
-    plans.push_back(*std::move(plan));
+    auto plan = value_of(plan_rank(program, rank));
+    plans.push_back(std::move(plan));
     in.push_back(numbers(given, plans.back(), elements_of(plans.back(), 0).send));
   }
   for (std::size_t rank = 0; rank < 3; ++rank) {

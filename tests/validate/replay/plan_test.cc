@@ -1,39 +1,29 @@
 #include "validate/replay/plan.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <tuple>
-
 #include "tests/strategies/lower/random_strategy.h"
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::replay {
-namespace plan_test {
+namespace foreshard::replay::plan_test {
 
 using program::AxisGroup;
 using program::AxisPeer;
 using program::BlockId;
 using program::CollectiveKind;
 using program::Communication;
-using program::Group;
 using program::Program;
 using program::RankGroups;
-using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Task communicate(const std::string& name, Communication what, int stream = 0) {
-  return {name, std::move(what), StreamId(stream), {}};
+  return {name, std::move(what), program::StreamId(stream), {}};
 }
 
-Communication all_reduce(Group group, std::string tag = {}) {
+Communication all_reduce(program::Group group, std::string tag = {}) {
   return {.group = std::move(group), .bytes = 1_MiB, .tag = std::move(tag)};
 }
 
@@ -49,11 +39,8 @@ Program square(std::vector<Task> tasks) {
 }
 
 RankPlan plan_of(const Program& program, std::int32_t rank) {
-  const auto violation = program::verify(program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  auto plan = plan_rank(program, rank);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return *std::move(plan);
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return value_of(plan_rank(program, rank));
 }
 
 // By hand: groups in the order of first use are tensor {0,1} {2,3}, then data {0,2} {1,3}. Rank 3
@@ -200,13 +187,12 @@ TEST(Plan, RefusesAnOperationOnTwoStreams) {
                    {.name = "high", .ranks = {2, 3}, .calls = {{.block = BlockId(1)}}}};
   ASSERT_TRUE(program::verify(program).ok());
   for (std::int32_t rank = 0; rank < 4; ++rank) {
-    const auto plan = plan_rank(program, rank);
-    ASSERT_FALSE(plan);
-    EXPECT_EQ(plan.error().code, Error::Code::kUnsupported);
-    EXPECT_EQ(plan.error().message,
+    EXPECT_THAT(
+        error_of(plan_rank(program, rank)),
+        Fails(Error::Code::kUnsupported,
               "rank 0 runs 'a' (operation 0 with tag 'a') on stream 'compute', but rank 2 runs 'a' "
               "(operation 0 with tag 'a') on stream 'side': a replay needs all members of an "
-              "operation on one stream; give it the same stream in all roles");
+              "operation on one stream; give it the same stream in all roles"));
   }
 }
 
@@ -219,12 +205,11 @@ TEST(Plan, RefusesDifferentOrders) {
   program.roles = {{.name = "low", .ranks = {0, 1}, .calls = {{.block = BlockId(0)}}},
                    {.name = "high", .ranks = {2, 3}, .calls = {{.block = BlockId(1)}}}};
   EXPECT_THAT(program::verify(program).error().message, HasSubstr("deadlock"));
-  const auto plan = plan_rank(program, 1);
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, Error::Code::kInvalidInput);
-  EXPECT_THAT(plan.error().message,
-              HasSubstr("rank 0 issues 'a' (operation 0 with tag 'a') on stream 'compute' where "
-                        "rank 2 issues 'b'"));
+  EXPECT_THAT(
+      error_of(plan_rank(program, 1)),
+      Fails(Error::Code::kInvalidInput,
+            HasSubstr("rank 0 issues 'a' (operation 0 with tag 'a') on stream 'compute' where "
+                      "rank 2 issues 'b'")));
 }
 
 TEST(Plan, RefusesTransfersOfOneTagOnTwoStreams) {
@@ -243,9 +228,7 @@ TEST(Plan, RefusesTransfersOfOneTagOnTwoStreams) {
   program.roles = {{.name = "first", .ranks = {0}, .calls = {{.block = BlockId(0)}}},
                    {.name = "second", .ranks = {1}, .calls = {{.block = BlockId(1)}}}};
   ASSERT_TRUE(program::verify(program).ok());
-  const auto plan = plan_rank(program, 1);
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().message,
+  EXPECT_EQ(message_of(plan_rank(program, 1)),
             "role 'first' runs send with tag 'x' to one peer on two streams, 'compute' and 'side': "
             "a replay needs one; give the others a tag of their own");
 }
@@ -257,9 +240,8 @@ void check_together(const Program& program) {
   std::map<std::tuple<std::int64_t, std::string, std::int64_t>, std::size_t> met;
   std::map<std::int64_t, std::vector<std::pair<std::string, std::int64_t>>> order_of;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    const auto planned = plan_rank(program, rank);
-    ASSERT_TRUE(planned) << planned.error().message;
-    const RankPlan& plan = *planned;
+    const auto planned = value_of(plan_rank(program, rank));
+    const RankPlan& plan = planned;
     std::int64_t last = -1;
     for (const Communicator& communicator : plan.communicators) {
       EXPECT_GT(communicator.number, last);
@@ -299,12 +281,11 @@ TEST(Plan, FitsTogetherForRandomStrategies) {
     std::mt19937 random(seed);
     const Training training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 1_us});
-    ASSERT_TRUE(program) << program.error().message;
-    check_together(*program);
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 1_us}));
+    check_together(program);
     if (HasFailure()) break;
   }
 }
 
-}  // namespace plan_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::plan_test

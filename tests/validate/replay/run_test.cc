@@ -2,12 +2,9 @@
 // (fake_replay.cc).
 #include "validate/replay/run.h"
 
-#include <chrono>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "base/file.h"
 #include "base/net/socket.h"
+#include "tests/test.h"
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
@@ -17,12 +14,6 @@ namespace foreshard::replay {
 namespace {
 
 using program::Program;
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
 
 // Data-parallel: `layers` iterations of a kernel and a reduction over all ranks. Instance 2k is the
 // kernel, 2k + 1 the reduction of layer k.
@@ -103,17 +94,16 @@ TEST_F(Replays, MeasuresAllRanks) {
                                "steps measured\nstep "),
                     HasSubstr("rank 3 on fake 3: peak 1.00 MiB of buffers")));
   EXPECT_THAT(outcomes[1].out, IsEmpty());
-  const auto measured = measure::measurement_from_json(Job::text_of(file));
-  ASSERT_TRUE(measured) << measured.error().message;
-  EXPECT_EQ(measured->program, "small");
-  EXPECT_EQ(measured->fingerprint, measure::fingerprint_of(data_parallel(4, 3)));
-  EXPECT_EQ(measured->backend, "host");
-  EXPECT_EQ(measured->warmup, 1);
-  EXPECT_EQ(measured->repeats, 4);
-  EXPECT_EQ(measured->machines.size(), 1U);  // All say the same of it.
-  ASSERT_EQ(measured->ranks.size(), 4U);
+  const auto measured = value_of(measure::measurement_from_json(Job::text_of(file)));
+  EXPECT_EQ(measured.program, "small");
+  EXPECT_EQ(measured.fingerprint, measure::fingerprint_of(data_parallel(4, 3)));
+  EXPECT_EQ(measured.backend, "host");
+  EXPECT_EQ(measured.warmup, 1);
+  EXPECT_EQ(measured.repeats, 4);
+  EXPECT_EQ(measured.machines.size(), 1U);  // All say the same of it.
+  ASSERT_EQ(measured.ranks.size(), 4U);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    const auto& record = measured->ranks[rank];
+    const auto& record = measured.ranks[rank];
     EXPECT_EQ(record.rank, static_cast<std::int32_t>(rank));
     EXPECT_EQ(record.device, "fake " + std::to_string(rank));
     EXPECT_EQ(record.steps.size(), 4U);
@@ -179,11 +169,10 @@ TEST_F(Replays, MeasuresForATime) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
   for (const auto& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcomes[0].out, HasSubstr(" beside; 20 C\n"));
-  const auto measured = measure::measurement_from_json(Job::text_of(file));
-  ASSERT_TRUE(measured) << measured.error().message;
-  EXPECT_GT(measured->repeats, 10);
-  EXPECT_LE(measured->repeats, 550);
-  for (const auto& rank : measured->ranks) {
+  const auto measured = value_of(measure::measurement_from_json(Job::text_of(file)));
+  EXPECT_GT(measured.repeats, 10);
+  EXPECT_LE(measured.repeats, 550);
+  for (const auto& rank : measured.ranks) {
     ASSERT_TRUE(rank.during);
     EXPECT_GT(rank.during->samples, 3);
     EXPECT_EQ(rank.during->celsius, (measure::Span{20, 20, 20}));
@@ -293,7 +282,7 @@ TEST_F(Replays, RefusesOneDeviceForTwoRanks) {
   for (const auto& outcome : run("GPU-2")) EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const auto& outcome : run("GPU-0")) {
     // Or what the first of them gave up for.
-    EXPECT_THAT(outcome.code, testing::AnyOf(2, 6));
+    EXPECT_THAT(outcome.code, AnyOf(2, 6));
     EXPECT_EQ(lines_in(outcome.err), 1U) << outcome.err;
     EXPECT_THAT(outcome.err,
                 HasSubstr("ranks 0 and 2 take the same device, GPU-0: start as many ranks"));
@@ -341,7 +330,7 @@ TEST_F(Replays, SaysThatItWasInterrupted) {
     for (std::size_t rank = 0; rank < 3; ++rank) job.signal(rank, signal);
     const auto outcomes = job.wait();
     for (const auto& outcome : outcomes) {
-      EXPECT_THAT(outcome.code, testing::AnyOf(130, 6)) << outcome.err;
+      EXPECT_THAT(outcome.code, AnyOf(130, 6)) << outcome.err;
       EXPECT_EQ(lines_in(outcome.err), 1U) << outcome.err;
       EXPECT_THAT(outcome.err, HasSubstr("interrupted by " + name));
     }
@@ -376,7 +365,7 @@ TEST_F(Replays, SaysThatThereIsNoGpu) {
   start(2, {program, "--verify"});
   for (const auto& outcome : job_.wait()) {
     // Or what the first of them gave up for.
-    EXPECT_THAT(outcome.code, testing::AnyOf(2, 6));
+    EXPECT_THAT(outcome.code, AnyOf(2, 6));
     EXPECT_EQ(lines_in(outcome.err), 1U);
     EXPECT_THAT(outcome.err, HasSubstr("no GPU: this is a test"));
   }

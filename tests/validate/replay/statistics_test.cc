@@ -1,8 +1,6 @@
 #include "validate/replay/statistics.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::replay {
 namespace {
@@ -75,8 +73,7 @@ TEST(Samples, GiveMediansAndSpread) {
 
 TEST(Samples, AreNarrowWhenStepsAndLargeKernelsAre) {
   const Program program = sample();
-  const auto plan = plan_rank(program, 0);
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_rank(program, 0));
   // The small kernel and the communication vary by half: nobody asks for them. The step is held
   // steady by the communication.
   Samples steady(3), moving(3);
@@ -84,20 +81,19 @@ TEST(Samples, AreNarrowWhenStepsAndLargeKernelsAre) {
     steady.add(step(100_ms, i % 2 * 0.4_ms + 0.2_ms, 10_ms - i % 2 * 0.4_ms));
     moving.add(step(100_ms + i * 0.5_ms, 0.5_ms, 20_ms - i * 0.5_ms));
   }
-  EXPECT_TRUE(steady.narrow(0.02, *plan));
-  EXPECT_FALSE(moving.narrow(0.02, *plan));  // Its large kernel is not.
-  EXPECT_TRUE(moving.narrow(0.2, *plan));
+  EXPECT_TRUE(steady.narrow(0.02, plan));
+  EXPECT_FALSE(moving.narrow(0.02, plan));  // Its large kernel is not.
+  EXPECT_TRUE(moving.narrow(0.2, plan));
 }
 
 // Buffers: 100 MiB all the time; a (10 MiB) from the first kernel's start to its end; b (4 MiB)
 // comes when the kernel before it starts. So a and b live together: 114 MiB.
 TEST(ExpectedPeak, CountsBuffersAtMeasuredTimes) {
   const Program program = sample();
-  const auto plan = plan_rank(program, 0);
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_rank(program, 0));
   Samples samples(3);
   samples.add(step(100_ms, 1_ms, 10_ms));
-  EXPECT_DOUBLE_EQ(expected_peak(*plan, samples.tasks()) / 1_MiB, 114);
+  EXPECT_DOUBLE_EQ(expected_peak(plan, samples.tasks()) / 1_MiB, 114);
 }
 
 }  // namespace

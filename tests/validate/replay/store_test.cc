@@ -1,23 +1,17 @@
 #include "validate/replay/store.h"
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <dlfcn.h>
-#include <filesystem>
-#include <functional>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netdb.h>
-#include <random>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "base/net/socket.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "validate/replay/internal/tcp_server.h"
 #include "validate/replay/tcp_store.h"
@@ -37,8 +31,6 @@ namespace {
 
 using internal::Frame;
 using internal::FrameKind;
-using testing::AllOf;
-using testing::HasSubstr;
 
 // Opens a job's store for each rank, each in a thread of its own.
 using Open = std::function<Result<std::unique_ptr<Store>>(std::int32_t rank)>;
@@ -78,9 +70,8 @@ void on_all(const Open& open, std::int32_t ranks,
   threads.reserve(static_cast<std::size_t>(ranks));
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      const auto store = open(rank);
-      ASSERT_TRUE(store) << store.error().message;
-      work(rank, **store);
+      const auto store = value_of(open(rank));
+      work(rank, *store);
     });
   for (std::thread& thread : threads) thread.join();
 }
@@ -100,13 +91,9 @@ TEST_P(AnyStore, HandsValuesOver) {
     const auto key = [](std::int32_t of) { return "id/" + std::to_string(of); };
     EXPECT_TRUE(store.set(key(rank), rank == 2 ? large : binary).ok());
     for (std::int32_t other = 0; other < 4; ++other) {
-      const auto value = store.get(key(other), 10_s);
-      ASSERT_TRUE(value) << value.error().message;
-      EXPECT_EQ(*value, other == 2 ? large : binary);
+      EXPECT_EQ(value_of(store.get(key(other), 10_s)), other == 2 ? large : binary);
     }
-    const auto unset = store.look("never");
-    ASSERT_TRUE(unset);
-    EXPECT_FALSE(unset->has_value());
+    EXPECT_FALSE(value_of(store.look("never")).has_value());
     EXPECT_TRUE(barrier(store, "end", rank, 4, 10_s).ok());
   });
 }
@@ -139,9 +126,8 @@ TEST_P(AnyStore, ABarrierNamesWhoDidNotCome) {
       EXPECT_TRUE(store.get("over", 10_s));
       return;
     }
-    const auto fault = barrier(store, "begin", 0, 2, 100_ms);
-    ASSERT_FALSE(fault.ok());
-    EXPECT_THAT(fault.error().message, HasSubstr("rank 1 did not come to 'begin' within 100 ms"));
+    EXPECT_THAT(message_of(barrier(store, "begin", 0, 2, 100_ms)),
+                HasSubstr("rank 1 did not come to 'begin' within 100 ms"));
     EXPECT_TRUE(store.set("over", "").ok());
   });
 }
@@ -163,11 +149,9 @@ TEST_P(AnyStore, TellsTheOthersWhyARankGaveUp) {
       store.give_up("out of memory in gemm");
       return;
     }
-    const auto value = store.get("never", 10_s);
-    ASSERT_FALSE(value);
-    EXPECT_THAT(value.error().message,
-                AllOf(HasSubstr("rank 2 ("), HasSubstr(") gave up: out of memory in gemm")));
-    EXPECT_EQ(store.ended(), value.error().message);
+    const std::string value = message_of(store.get("never", 10_s));
+    EXPECT_THAT(value, AllOf(HasSubstr("rank 2 ("), HasSubstr(") gave up: out of memory in gemm")));
+    EXPECT_EQ(store.ended(), value);
     EXPECT_TRUE(store.set("place/" + std::to_string(rank), "still works").ok());
     EXPECT_TRUE(*store.look("place/" + std::to_string(rank)));
   });
@@ -202,15 +186,14 @@ TEST_P(AnyStore, NoticesAKilledRank) {
     }
     children.push_back(child);
   }
-  const auto store = opener(0);
-  ASSERT_TRUE(store) << store.error().message;
-  ASSERT_TRUE(barrier(**store, "here", 0, 3, 10_s).ok());
-  ASSERT_TRUE((*store)->get("passed", 10_s));  // rank 2 is not on its way through it any more
+  const auto store = value_of(opener(0));
+  ASSERT_TRUE(barrier(*store, "here", 0, 3, 10_s).ok());
+  ASSERT_TRUE(store->get("passed", 10_s));  // rank 2 is not on its way through it any more
   ::kill(children[0], SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
   const auto begin = std::chrono::steady_clock::now();
-  const auto value = (*store)->get("never", 20_s);
+  const auto value = store->get("never", 20_s);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   ASSERT_FALSE(value);
   EXPECT_THAT(value.error().message,
@@ -233,23 +216,19 @@ TEST(TcpStore, NoticesThatRankZeroIsGone) {
     ::pause();
     ::_exit(store ? 0 : 1);
   }
-  const auto store = open(1);
-  ASSERT_TRUE(store) << store.error().message;
+  const auto store = value_of(open(1));
   ::kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  const auto value = (*store)->get("never", 20_s);
-  ASSERT_FALSE(value);
-  EXPECT_THAT(value.error().message,
+  EXPECT_THAT(message_of(store->get("never", 20_s)),
               AllOf(HasSubstr("rank 0 ("),
                     HasSubstr("process " + std::to_string(child) + ") ended without a word")));
-  EXPECT_FALSE((*store)->set("a", "b").ok());
+  EXPECT_FALSE(store->set("a", "b").ok());
 }
 
 std::string refusal(const TcpOptions& first, const TcpOptions& second) {
   std::string message = "accepted";
-  const auto server = open_tcp_store(first);
-  EXPECT_TRUE(server) << server.error().message;
+  const auto server = value_of(open_tcp_store(first));
   const auto store = open_tcp_store(second);
   if (!store) message = store.error().message;
   return message;
@@ -289,11 +268,9 @@ TEST(TcpStore, RefusesASecondRankOfOneNumber) {
                      .ranks = 2,
                      .job = {"job"},
                      .patience = 5_s};
-  const auto zero = open_tcp_store(options);
-  ASSERT_TRUE(zero);
+  ASSERT_TRUE(open_tcp_store(options));
   options.rank = 1;
-  const auto first = open_tcp_store(options);
-  ASSERT_TRUE(first);
+  ASSERT_TRUE(open_tcp_store(options));
   const auto second = open_tcp_store(options);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message,
@@ -309,8 +286,7 @@ std::string meets(const std::string& zero, const std::string& one) {
   options.address = one;
   options.rank = 1;
   options.patience = 200_ms;
-  const auto second = open_tcp_store(options);
-  return second ? "met" : second.error().message;
+  return message_of(open_tcp_store(options), "met");
 }
 
 TEST(TcpStore, MeetsOverIpv4AndIpv6) {
@@ -340,20 +316,17 @@ TEST(Addresses, AreLocalInSoManyWords) {
 }
 
 TEST(TcpStore, SaysThatAPortIsInUse) {
-  const auto listening = net::listen_on("127.0.0.1", 0);
-  ASSERT_TRUE(listening);
-  const auto store = open_tcp_store({.address = "127.0.0.1", .port = listening->port, .ranks = 2});
-  ASSERT_FALSE(store);
-  EXPECT_EQ(store.error().message, "port " + std::to_string(listening->port) +
-                                       " of this host is in use; choose another by MASTER_PORT");
+  const auto listening = value_of(net::listen_on("127.0.0.1", 0));
+  EXPECT_EQ(
+      message_of(open_tcp_store({.address = "127.0.0.1", .port = listening.port, .ranks = 2})),
+      "port " + std::to_string(listening.port) +
+          " of this host is in use; choose another by MASTER_PORT");
 }
 
 TEST(TcpStore, SaysThatNobodyIsThere) {
   const auto port = free_port();
-  const auto store = open_tcp_store(
-      {.address = "127.0.0.1", .port = port, .rank = 1, .ranks = 2, .patience = 100_ms});
-  ASSERT_FALSE(store);
-  EXPECT_EQ(store.error().message,
+  EXPECT_EQ(message_of(open_tcp_store(
+                {.address = "127.0.0.1", .port = port, .rank = 1, .ranks = 2, .patience = 100_ms})),
             "rank 1 cannot reach 127.0.0.1:" + std::to_string(port) +
                 " within 100 ms: Connection refused; rank 0 must run there, and MASTER_ADDR and "
                 "MASTER_PORT must name it");
@@ -364,15 +337,13 @@ TEST(TcpStore, SurvivesGarbage) {
   const auto port = free_port();
   TcpOptions options{
       .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = {"job"}, .patience = 5_s};
-  const auto zero = open_tcp_store(options);
-  ASSERT_TRUE(zero) << zero.error().message;
+  const auto zero = value_of(open_tcp_store(options));
   const Frame hello{
       FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "", "me"}};
   std::mt19937 random(1);
   std::vector<net::Descriptor> kept;
   for (int attempt = 0; attempt < 300; ++attempt) {
-    auto socket = net::connect_to("127.0.0.1", port, 5_s);
-    ASSERT_TRUE(socket) << socket.error().message;
+    auto socket = value_of(net::connect_to("127.0.0.1", port, 5_s));
     std::string bytes;
     switch (attempt % 6) {
       case 0:  // noise
@@ -397,33 +368,30 @@ TEST(TcpStore, SurvivesGarbage) {
       default:  // the largest frame of all
         bytes = "\xff\xff\xff\xff rest";
     }
-    static_cast<void>(net::send_all(socket->get(), bytes));
-    net::Descriptor connection = *std::move(socket);
+    static_cast<void>(net::send_all(socket.get(), bytes));
+    net::Descriptor connection = std::move(socket);
     if (attempt % 50 == 0) kept.push_back(std::move(connection));
   }
   options.rank = 1;
-  const auto one = open_tcp_store(options);
-  ASSERT_TRUE(one) << one.error().message;
-  EXPECT_TRUE((*one)->set("a", "b").ok());
-  EXPECT_EQ(*(*zero)->get("a", 5_s), "b");
-  EXPECT_EQ((*zero)->ended(), std::nullopt);
+  EXPECT_TRUE(value_of(open_tcp_store(options))->set("a", "b").ok());
+  EXPECT_EQ(*zero->get("a", 5_s), "b");
+  EXPECT_EQ(zero->ended(), std::nullopt);
 }
 
 // What answers may be something else, too.
 TEST(TcpStore, KnowsThatAnotherServerIsNone) {
-  const auto listening = net::listen_on("127.0.0.1", 0);
-  ASSERT_TRUE(listening);
+  const auto listening = value_of(net::listen_on("127.0.0.1", 0));
   std::thread other([&] {
     int socket = -1;
     while (socket < 0) {
-      socket = ::accept(listening->socket.get(), nullptr, nullptr);
+      socket = ::accept(listening.socket.get(), nullptr, nullptr);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const net::Descriptor connection(socket);
     static_cast<void>(net::send_all(socket, "HTTP/1.1 400 Bad Request\r\n\r\n"));
   });
   const auto store = open_tcp_store(
-      {.address = "127.0.0.1", .port = listening->port, .rank = 1, .ranks = 2, .patience = 5_s});
+      {.address = "127.0.0.1", .port = listening.port, .rank = 1, .ranks = 2, .patience = 5_s});
   other.join();
   ASSERT_FALSE(store);
   EXPECT_THAT(store.error().message, HasSubstr("is not foreshard-replay"));
@@ -433,11 +401,11 @@ TEST(Frames, SurviveBeingReadBack) {
   const Frame frame{FrameKind::kSet, 0x1234567890abcdef, {"", "key", std::string("\0\xff", 2)}};
   const std::string bytes = encode(frame);
   EXPECT_EQ(internal::size_after_head(bytes), bytes.size() - internal::kFrameHead);
-  const auto again = internal::decode(std::string_view(bytes).substr(internal::kFrameHead));
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->kind, frame.kind);
-  EXPECT_EQ(again->number, frame.number);
-  EXPECT_EQ(again->fields, frame.fields);
+  const auto again =
+      value_of(internal::decode(std::string_view(bytes).substr(internal::kFrameHead)));
+  EXPECT_EQ(again.kind, frame.kind);
+  EXPECT_EQ(again.number, frame.number);
+  EXPECT_EQ(again.fields, frame.fields);
   for (std::size_t cut = internal::kFrameHead; cut < bytes.size(); ++cut) {
     const auto part = internal::decode(
         std::string_view(bytes).substr(internal::kFrameHead, cut - internal::kFrameHead));
@@ -464,23 +432,17 @@ TEST(MeetingInAFolder, LooksAgainWhereNobodyIs) {
   const Open open = in_folder(folder, 2);
   std::thread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    const auto store = open(0);
-    EXPECT_TRUE(store) << store.error().message;
+    const auto store = value_of(open(0));
   });
-  {
-    const auto store = open(1);
-    EXPECT_TRUE(store) << store.error().message;
-  }
+  { const auto store = value_of(open(1)); }
   late.join();
 }
 
 TEST(MeetingInAFolder, SaysWhereItLooked) {
   const TemporaryFolder folder;
-  const auto store =
-      open_store([](const std::string&) { return std::nullopt; }, {.rank = 1, .ranks = 2},
-                 {.folder = folder.path().string(), .job = {"job"}, .patience = 100_ms});
-  ASSERT_FALSE(store);
-  EXPECT_THAT(store.error().message,
+  EXPECT_THAT(message_of(open_store(
+                  [](const std::string&) { return std::nullopt; }, {.rank = 1, .ranks = 2},
+                  {.folder = folder.path().string(), .job = {"job"}, .patience = 100_ms})),
               AllOf(HasSubstr("rank 1 did not find rank 0 within 100 ms: there is no "),
                     HasSubstr("rank-0.foreshard")));
 }

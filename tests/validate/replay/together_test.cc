@@ -1,5 +1,5 @@
-#include <array>
-#include <gtest/gtest.h>
+
+#include "tests/test.h"
 
 #include "validate/replay/statistics.h"
 
@@ -44,10 +44,9 @@ TEST(CommunicationDurations, LastsFromTheLastStartToTheLastFinish) {
   const std::array<std::array<double, 3>, 3> finishes{{{6, 7, 8}, {7, 7, 4}, {5, 9, 5}}};
   CommunicationDurations together;
   for (std::int32_t rank = 0; rank < 3; ++rank) {
-    const auto plan = plan_rank(program, rank);
-    ASSERT_TRUE(plan) << plan.error().message;
+    const auto plan = value_of(plan_rank(program, rank));
     const auto r = static_cast<std::size_t>(rank);
-    EXPECT_TRUE(together.add(rank, part(*plan, starts[r], finishes[r])));
+    EXPECT_TRUE(together.add(rank, part(plan, starts[r], finishes[r])));
   }
   for (std::int32_t rank = 0; rank < 3; ++rank) {
     std::vector<measure::TaskTimes> tasks(2);
@@ -60,9 +59,8 @@ TEST(CommunicationDurations, LastsFromTheLastStartToTheLastFinish) {
 
 TEST(CommunicationDurations, RefusesWhatIsNoPart) {
   const program::Program program = three_ranks();
-  const auto plan = plan_rank(program, 0);
-  ASSERT_TRUE(plan) << plan.error().message;
-  const std::string whole = part(*plan, {1, 2, 3}, {2, 3, 4});
+  const auto plan = value_of(plan_rank(program, 0));
+  const std::string whole = part(plan, {1, 2, 3}, {2, 3, 4});
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     CommunicationDurations together;
     EXPECT_FALSE(together.add(0, whole.substr(0, cut))) << cut;
@@ -71,7 +69,7 @@ TEST(CommunicationDurations, RefusesWhatIsNoPart) {
   ASSERT_TRUE(together.add(0, whole));
   Samples fewer(2);
   fewer.add({.total = 1_ms, .start = {0_s, 0_s}, .finish = {1_ms, 1_ms}});
-  EXPECT_FALSE(together.add(1, communications_of(*plan, fewer)));
+  EXPECT_FALSE(together.add(1, communications_of(plan, fewer)));
 }
 
 }  // namespace

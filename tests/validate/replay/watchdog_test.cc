@@ -1,7 +1,6 @@
 #include "validate/replay/watchdog.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::replay {
 namespace {

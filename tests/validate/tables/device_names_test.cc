@@ -1,7 +1,7 @@
 // Names of devices in tables of measurements, as the catalogue has them.
 #include "validate/tables/device_names.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -1,10 +1,8 @@
 // What rows of collectives say in words: adapters, transports, forced algorithms, overheads.
-#include <gtest/gtest.h>
 
-#include "validate/tables/collective_rows.h"
+#include "tests/test.h"
 
-namespace foreshard::accuracy {
-namespace row_words_test {
+namespace foreshard::accuracy::row_words_test {
 
 using Names = std::vector<std::string>;
 
@@ -14,10 +12,10 @@ TEST(RowWords, AdaptersAreOfANodeUnlessOfAGpu) {
   EXPECT_EQ(node->count, 32);
   EXPECT_DOUBLE_EQ(node->rate / 1_Gbit_s, 100);
   EXPECT_FALSE(node->per_gpu);
-  const auto gpu = stated_adapters("1x400G-class NIC per GPU (48.8 GB/s busbw); type not stated");
-  ASSERT_TRUE(gpu);
-  EXPECT_EQ(gpu->count, 1);
-  EXPECT_TRUE(gpu->per_gpu);
+  const auto gpu =
+      value_of(stated_adapters("1x400G-class NIC per GPU (48.8 GB/s busbw); type not stated"));
+  EXPECT_EQ(gpu.count, 1);
+  EXPECT_TRUE(gpu.per_gpu);
   // "per GPU" of another part of the sentence is not the adapters'.
   EXPECT_FALSE(stated_adapters("8x200G, one switch per GPU")->per_gpu);
   for (const char* without : {"", "HDR InfiniBand (DGX A100 8 NICs)", "NVLink4 18x", "xG", "4x0G"})
@@ -64,5 +62,4 @@ TEST(RowWords, LoopsOfPyTorchTimeTheirCalls) {
   EXPECT_DOUBLE_EQ(stated_overhead("nccl-tests -n 50") / 1_us, 0);
 }
 
-}  // namespace row_words_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::row_words_test

@@ -1,9 +1,8 @@
 // Summary statistics by hand, then against a direct count of pairs.
-#include <cmath>
-#include <gtest/gtest.h>
+
 #include <rapidcheck.h>
 
-#include "validate/tables/outcome.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -26,7 +26,7 @@
 #include "strategies/graph/graph.h"
 #include "strategies/graph/layout.h"
 #include "strategies/parallelism/strategy.h"
-#include "strategies/reshard/placement.h"
+#include "strategies/reshard/plan.h"
 #include "strategies/reshard/price.h"
 
 namespace foreshard::search::internal {

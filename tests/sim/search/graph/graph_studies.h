@@ -1,11 +1,8 @@
 // Studies of graphs for tests of their search.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/study.h"
 
@@ -22,11 +19,7 @@ inline study::LoadedStudy graph_study(const std::string& graph, const std::strin
   if (graph.find('\n') != std::string::npos) file = folder.write("graph.yaml", graph).string();
   const auto path = folder.write("study.yaml", "cluster: " + cluster + "\ngraph: {file: " + file +
                                                    more + "}\nstrategy: " + strategy + "\n");
-  auto study = study::load_study(
-      {.study = path, .sizes_matter = false},
-      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+  return value_of(study::load_study({.study = path, .sizes_matter = false}, shipped_options()));
 }
 
 }  // namespace foreshard::search

@@ -1,14 +1,10 @@
 // The search of general graphs: what it finds where that is known, what it says, what it refuses.
 #include "sim/search/graph/search.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/sim/search/graph/graph_studies.h"
+#include "tests/test.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/search/graph/output.h"
@@ -16,10 +12,7 @@
 #include "strategies/graph/annotate.h"
 #include "strategies/graph/distribute.h"
 
-namespace foreshard::search {
-namespace search_test {
-
-using testing::HasSubstr;
+namespace foreshard::search::search_test {
 
 // A transformer block of one sequence: weights weigh more than activations.
 constexpr const char* kBlock = R"(name: block
@@ -59,9 +52,7 @@ outputs: [y]
 
 GraphSearchResult searched(const study::LoadedStudy& study,
                            const GraphSearchOptions& options = {}) {
-  auto result = search_graph(study, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? *std::move(result) : GraphSearchResult{};
+  return value_of(search_graph(study, options));
 }
 
 const GraphCandidate& first_by_operators(const GraphSearchResult& result) {
@@ -77,12 +68,10 @@ struct Sharded {
 
   Sharded(const study::LoadedStudy& study, const GraphCandidate& one) : graph(study.graph->graph) {
     const auto mesh = one.grouping.mesh();
-    const auto remarks =
-        annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch});
-    EXPECT_TRUE(remarks) << remarks.error().message;
-    auto made = distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
-    EXPECT_TRUE(made) << made.error().message;
-    sharded = *std::move(made);
+    const auto remarks = value_of(
+        annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch}));
+    auto made = value_of(distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows));
+    sharded = std::move(made);
   }
   // "[-, S(tensor)]", of an operand of the operator of that name.
   std::string operand(const std::string& name, std::size_t index) const {
@@ -149,7 +138,7 @@ TEST(SearchGraph, SplitsADimensionInTwoLevels) {
   EXPECT_EQ(found.operand("up", 1), "[-, S(tensor, outer)]");
   EXPECT_EQ(found.operand("down", 1), "[S(tensor, outer), -]");
   EXPECT_THAT(found.operand("last", 2),
-              testing::AnyOf("[-, S(tensor), S(outer)]", "[-, S(outer), S(tensor)]"));
+              AnyOf("[-, S(tensor), S(outer)]", "[-, S(outer), S(tensor)]"));
   EXPECT_THAT(study_keys_of(best, study.graph->graph), HasSubstr("axes: {outer: "));
   const auto in_one = searched(study, {.level = 2});
   ASSERT_FALSE(in_one.simulated.empty());
@@ -215,9 +204,8 @@ TEST(SearchGraph, CanBePastedIntoTheStudy) {
           }
           return list + "]";
         }());
-    const auto run = study::run_study(pasted, {});
-    ASSERT_TRUE(run) << run.error().message;
-    EXPECT_NEAR(run->prediction.step / one.step, 1, 1e-9) << one.by;
+    const auto run = value_of(study::run_study(pasted, {}));
+    EXPECT_NEAR(run.prediction.step / one.step, 1, 1e-9) << one.by;
   }
 }
 
@@ -245,16 +233,14 @@ TEST(SearchGraph, TriesTheRulesOfUsers) {
   rule.annotations = {{.op = "up", .splits = {{product.factors[columns].name, "tensor"}}},
                       {.op = "no such", .splits = {}}};
   const auto result = searched(study, {.rules = {rule}, .level = 1});
-  EXPECT_THAT(result.remarks, testing::ElementsAre("rule 'mine': the graph has no operator "
-                                                   "'no such'; the rest of it is tried"));
-  const auto mine = std::ranges::count(result.simulated, "mine", &GraphCandidate::by);
-  EXPECT_EQ(mine, result.groupings);
+  EXPECT_THAT(result.remarks, ElementsAre("rule 'mine': the graph has no operator "
+                                          "'no such'; the rest of it is tried"));
+  EXPECT_EQ(std::ranges::count(result.simulated, "mine", &GraphCandidate::by), result.groupings);
   EXPECT_EQ(std::ranges::count(result.simulated, "operators", &GraphCandidate::by), 0);
 }
 
 std::string fault(const study::LoadedStudy& study) {
-  const auto result = search_graph(study, {});
-  return result ? "none" : result.error().message;
+  return message_of(search_graph(study, {}), "none");
 }
 
 TEST(SearchGraph, RefusesWhatItDoesNotKnow) {
@@ -269,5 +255,4 @@ TEST(SearchGraph, SaysOnceWhatForbidsAllGroupings) {
   EXPECT_THAT(text, HasSubstr("; use 8192"));
 }
 
-}  // namespace search_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::search_test

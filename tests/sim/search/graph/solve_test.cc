@@ -1,11 +1,5 @@
 // Problems of choices: by hand, then against all choices on random problems.
-#include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <limits>
-#include <optional>
-#include <random>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/search/graph/eliminate.h"
 #include "sim/search/graph/problem.h"
@@ -26,12 +20,11 @@ Problem two_operators() {
 
 // By hand: 8 + 3, 8 + 4 + 5, 2 + 3 + 5, 2 + 4.
 TEST(Solve, WeighsWhatIsBetween) {
-  const auto answer = solve(two_operators());
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->choice, (std::vector<std::size_t>{1, 1}));
-  EXPECT_DOUBLE_EQ(answer->cost, 6);
-  EXPECT_DOUBLE_EQ(answer->bound, 6);
-  EXPECT_EQ(answer->by, "dynamic programming");
+  const auto answer = value_of(solve(two_operators()));
+  EXPECT_EQ(answer.choice, (std::vector<std::size_t>{1, 1}));
+  EXPECT_DOUBLE_EQ(answer.cost, 6);
+  EXPECT_DOUBLE_EQ(answer.bound, 6);
+  EXPECT_EQ(answer.by, "dynamic programming");
 }
 
 // a split and b not costs 10 and loads 6; below 6 only both split are allowed.
@@ -40,11 +33,10 @@ TEST(Solve, StaysWithinTheLimit) {
   problem.variables[0].cost = {1, 9};
   problem.variables[1].cost = {1, 9};
   problem.limit = 6;
-  const auto answer = solve(problem);
-  ASSERT_TRUE(answer);
-  EXPECT_LE(problem.load_of(answer->choice), 6);
-  EXPECT_DOUBLE_EQ(answer->cost, 15);  // one of the two split: 1 + 9 + 5
-  EXPECT_NEAR(answer->bound, 15, 1e-9);
+  const auto answer = value_of(solve(problem));
+  EXPECT_LE(problem.load_of(answer.choice), 6);
+  EXPECT_DOUBLE_EQ(answer.cost, 15);  // one of the two split: 1 + 9 + 5
+  EXPECT_NEAR(answer.bound, 15, 1e-9);
   problem.limit = 3;
   EXPECT_FALSE(solve(problem));
 }
@@ -54,9 +46,7 @@ TEST(Solve, KnowsWhatIsForbidden) {
   problem.variables[0].cost = {kForbidden, 2};
   problem.add(0, 1,
               [](std::size_t i, std::size_t j) { return i == 1 && j == 1 ? kForbidden : 0.0; });
-  const auto answer = solve(problem);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->choice, (std::vector<std::size_t>{1, 0}));
+  EXPECT_EQ(value_of(solve(problem)).choice, (std::vector<std::size_t>{1, 0}));
   problem.variables[1].cost = {kForbidden, 1};
   EXPECT_FALSE(solve(problem));
 }

@@ -1,13 +1,9 @@
 // Tables of graphs in pipelines, and of graphs with loops and conditions: against closed forms, all
 // choices, and the iterations written out.
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
 
 #include "tests/sim/search/graph/graph_studies.h"
 #include "tests/strategies/lower/lowered_graphs.h"
+#include "tests/test.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/search/graph/flat.h"
@@ -19,11 +15,9 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/units.h"
 
-namespace foreshard::search {
-namespace stages_test {
+namespace foreshard::search::stages_test {
 
 using lower::added;
-using testing::HasSubstr;
 
 constexpr std::int64_t kRows = 4096;
 const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 1}};
@@ -168,8 +162,7 @@ TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
   for (const std::vector<std::size_t>& stage_of : {std::vector<std::size_t>{0, 0, 1}, {0, 1, 1}}) {
     const Tables tables = tables_of(graph, strategy, two_stages(place, stage_of));
     const std::vector<double> rooms(2, kForbidden);
-    const auto answer = solve(tables, rooms, 1);
-    ASSERT_TRUE(answer);
+    const auto answer = value_of(solve(tables, rooms, 1));
     double least = std::numeric_limits<double>::infinity();
     std::vector<std::size_t> choice(tables.problem.variables.size());
     while (true) {
@@ -181,9 +174,9 @@ TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
       }
       if (v == choice.size()) break;
     }
-    EXPECT_NEAR(answer->cost, step_of(tables, answer->choice), 1e-12 * least);
-    EXPECT_NEAR(answer->cost, least, 1e-9 * least);
-    EXPECT_LE(answer->bound, least * (1 + 1e-9));
+    EXPECT_NEAR(answer.cost, step_of(tables, answer.choice), 1e-12 * least);
+    EXPECT_NEAR(answer.cost, least, 1e-9 * least);
+    EXPECT_LE(answer.bound, least * (1 + 1e-9));
   }
 }
 
@@ -192,16 +185,15 @@ TEST(StagesOfTables, EachStageKeepsToItsOwnMemory) {
   const Graph graph = chain({2048, 8192, 8192, 1024});
   const Tables tables = tables_of(graph, place.strategy(2, 4), two_stages(place, {0, 0, 1}));
   std::vector<double> rooms(2, 1e15);
-  const auto free = solve(tables, rooms, 1);
-  ASSERT_TRUE(free);
+  const auto free = value_of(solve(tables, rooms, 1));
   const std::vector<double> only_first{1e9, kForbidden};
-  const double fill = fill_of(tables, only_first, free->choice);
+  const double fill = fill_of(tables, only_first, free.choice);
   // What the first stage takes now, less a little: it has to be split more, or there is nothing.
   rooms[0] = fill * 1e9 * 0.99;
   const auto tight = solve(tables, rooms, 1);
   if (tight) {
     EXPECT_LE(fill_of(tables, rooms, tight->choice), 1);
-    EXPECT_GE(tight->cost, free->cost);
+    EXPECT_GE(tight->cost, free.cost);
   }
   rooms[0] = 1;  // a byte
   EXPECT_FALSE(solve(tables, rooms, 1));
@@ -214,7 +206,7 @@ TEST(StagesOfTables, ARoundIsThePassThatTakesMost) {
   Strategy strategy = place.strategy(2, 8);
   strategy.granularity = {1, 4};
   const Tables tables = tables_of(graph, strategy, two_stages(place, {0, 1}));
-  EXPECT_THAT(tables.passes, testing::ElementsAre(4, 1, 4));  // and messages of one
+  EXPECT_THAT(tables.passes, ElementsAre(4, 1, 4));  // and messages of one
   EXPECT_EQ(tables.rounds, 2);
 }
 
@@ -243,39 +235,35 @@ Graph layers(std::int64_t count) {
 TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
   const DeviceSubset place;
   const Graph graph = layers(5);
-  const auto flattened = flat(graph);
-  ASSERT_TRUE(flattened) << flattened.error().message;
-  EXPECT_EQ(flattened->graph.operators.size(), 4U);
-  EXPECT_THAT(flattened->runs, testing::ElementsAre(1, 5, 5, 1));
-  EXPECT_THAT(flattened->copies, testing::ElementsAre(1, 5, 5, 1));
+  const auto flattened = value_of(flat(graph));
+  EXPECT_EQ(flattened.graph.operators.size(), 4U);
+  EXPECT_THAT(flattened.runs, ElementsAre(1, 5, 5, 1));
+  EXPECT_THAT(flattened.copies, ElementsAre(1, 5, 5, 1));
   const Strategy strategy = place.strategy(1, 3);
   MeshOfGraph mesh = place.on(kGpus);
   const Graph out = with_cuts(graph, {"stack"})->graph;
   ASSERT_EQ(out.operators.size(), 12U);
   const Tables written_out = tables_of(out, strategy, mesh);
-  mesh.runs = flattened->runs;
-  mesh.copies = flattened->copies;
-  mesh.alike = flattened->alike;
-  const Tables tables = tables_of(flattened->graph, strategy, mesh);
-  const auto answer = solve(tables.problem);
-  ASSERT_TRUE(answer);
-  auto annotations = annotations_of(flattened->graph, tables, answer->choice, kMesh);
+  mesh.runs = flattened.runs;
+  mesh.copies = flattened.copies;
+  mesh.alike = flattened.alike;
+  const Tables tables = tables_of(flattened.graph, strategy, mesh);
+  const auto answer = value_of(solve(tables.problem));
+  auto annotations = annotations_of(flattened.graph, tables, answer.choice, kMesh);
   for (Annotation& one : annotations) {  // "stack[3].up" too
     if (!one.op.empty()) one.op = "*" + one.op;
     if (!one.tensor.empty()) one.tensor = "*" + one.tensor;
   }
   Graph annotated = out;
-  const auto remarks = annotate(annotated, kMesh, {.annotations = annotations});
-  ASSERT_TRUE(remarks) << remarks.error().message;
-  const auto sharded = distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows);
-  ASSERT_TRUE(sharded) << sharded.error().message;
-  const auto choice = choice_of(out, written_out, *sharded);
-  ASSERT_TRUE(choice);
-  EXPECT_NEAR(answer->cost, written_out.problem.cost_of(*choice), 1e-9 * answer->cost);
-  EXPECT_NEAR(tables.problem.load_of(answer->choice), written_out.problem.load_of(*choice),
-              1e-9 * written_out.problem.load_of(*choice));
+  const auto remarks = value_of(annotate(annotated, kMesh, {.annotations = annotations}));
+  const auto sharded =
+      value_of(distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows));
+  const auto choice = value_of(choice_of(out, written_out, sharded));
+  EXPECT_NEAR(answer.cost, written_out.problem.cost_of(choice), 1e-9 * answer.cost);
+  EXPECT_NEAR(tables.problem.load_of(answer.choice), written_out.problem.load_of(choice),
+              1e-9 * written_out.problem.load_of(choice));
   // Nothing of the written out graph is less than its own least.
-  EXPECT_GE(answer->cost * (1 + 1e-9), solve(written_out.problem)->cost);
+  EXPECT_GE(answer.cost * (1 + 1e-9), solve(written_out.problem)->cost);
 }
 
 // With probability 1/4 a wide product, else a narrow one: a quarter and three quarters of what each
@@ -297,9 +285,8 @@ TEST(FlatGraph, BranchesCostTheirExpectation) {
                                  .inputs = {in},
                                  .settings = {{"probability", 0.25}},
                                  .bodies = {branch("wide", 8192), branch("narrow", 2048)}})};
-  const auto flattened = flat(graph);
-  ASSERT_TRUE(flattened) << flattened.error().message;
-  EXPECT_THAT(flattened->runs, testing::ElementsAre(0.25, 0.25, 0.75, 0.75));
+  const auto flattened = value_of(flat(graph));
+  EXPECT_THAT(flattened.runs, ElementsAre(0.25, 0.25, 0.75, 0.75));
   Strategy strategy = place.strategy(1, 1);
   strategy.mode = Mode::kForward;
   MeshOfGraph mesh = place.on(kGpus);
@@ -309,61 +296,53 @@ TEST(FlatGraph, BranchesCostTheirExpectation) {
   };
   const double wide = whole(graph.bodies[0]);
   const double narrow = whole(graph.bodies[1]);
-  mesh.runs = flattened->runs;
-  mesh.copies = flattened->copies;
-  mesh.alike = flattened->alike;
-  EXPECT_NEAR(whole(flattened->graph), 0.25 * wide + 0.75 * narrow, 1e-9 * wide);
+  mesh.runs = flattened.runs;
+  mesh.copies = flattened.copies;
+  mesh.alike = flattened.alike;
+  EXPECT_NEAR(whole(flattened.graph), 0.25 * wide + 0.75 * narrow, 1e-9 * wide);
 }
 
 TEST(FlatGraph, RefusesNamesThatBodiesShare) {
   Graph graph = layers(2);
   graph.bodies[0].operators[0].name = "first";
-  const auto refused = flat(graph);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("'first' stands in two bodies of graph 'layers'"));
+  EXPECT_THAT(message_of(flat(graph)), HasSubstr("'first' stands in two bodies of graph 'layers'"));
 }
 
 // The click-through model with its tables on eight sockets and the rest on eight GPUs: each kind
 // takes its own number of micro-batches, and the step is shorter than with any number that both
 // take, of micro-batches of any size, hosts waiting for transfers or not.
 TEST(GranularityOfKinds, BeatsTheUniformChoiceOfTheClickThroughModel) {
-  const auto study = study::load_study(
+  const auto study = value_of(study::load_study(
       {.study = "click-through-hosts-h100-8", .sizes_matter = false},
       yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
-                    .overrides = {{"use", "[node0, node1, node2, node3, node4]"}}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto result = search_graph(*study, {.simulate = 60});
-  ASSERT_TRUE(result) << result.error().message;
+                    .overrides = {{"use", "[node0, node1, node2, node3, node4]"}}}));
+  const auto result = value_of(search_graph(study, {.simulate = 60}));
   const auto is_uniform = [](const GraphCandidate& one) {
     const auto& taken = one.grouping.strategy.granularity;
     return taken.empty() || std::ranges::max(taken) == std::ranges::min(taken);
   };
-  const GraphCandidate& best = result->simulated.front();
+  const GraphCandidate& best = result.simulated.front();
   EXPECT_FALSE(is_uniform(best));
-  const auto uniform = std::ranges::find_if(result->simulated, is_uniform);
-  ASSERT_NE(uniform, result->simulated.end());
+  const auto uniform = std::ranges::find_if(result.simulated, is_uniform);
+  ASSERT_NE(uniform, result.simulated.end());
   EXPECT_LT(best.step, 0.95 * uniform->step);
   // The default finds it too.
-  const auto few = search_graph(*study, {});
-  ASSERT_TRUE(few);
-  EXPECT_FALSE(is_uniform(few->simulated.front()));
-  EXPECT_LT(few->simulated.front().step, 0.95 * uniform->step);
+  const auto few = value_of(search_graph(study, {}));
+  EXPECT_FALSE(is_uniform(few.simulated.front()));
+  EXPECT_LT(few.simulated.front().step, 0.95 * uniform->step);
   RecordProperty("best_ms", std::to_string(best.step / 1_ms));
   RecordProperty("uniform_ms", std::to_string(uniform->step / 1_ms));
 }
 
 // A study can name what the search found: other micro-batches than the graph's shapes have.
 TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
-  const auto study = study::load_study(
-      {.study = "click-through-hosts-h100-8"},
-      yaml::Options{
-          .catalogue = {FORESHARD_SOURCE_DIR "/configs"},
-          .overrides = {{"strategy.micro_batch", "512"}, {"strategy.granularity", "[1, 4]"}}});
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->graph->batch, 8 * 512);
-  const auto run = study::run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->prediction.samples, 65536);
+  const auto study =
+      value_of(study::load_study({.study = "click-through-hosts-h100-8"},
+                                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+                                               .overrides = {{"strategy.micro_batch", "512"},
+                                                             {"strategy.granularity", "[1, 4]"}}}));
+  EXPECT_EQ(study.graph->batch, 8 * 512);
+  EXPECT_EQ(value_of(study::run_study(study, {})).prediction.samples, 65536);
 }
 
 // Two boxes, of which one has lost a GPU: the whole one comes first, so that eight ranks lie on it
@@ -371,9 +350,7 @@ TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
 TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
   const auto placed = [](const std::string& cluster) {
     const auto study = graph_study("wide-mlp", "{global_batch: 4096}", cluster);
-    auto result = search_graph(study, {.level = 1, .simulate = 60});
-    EXPECT_TRUE(result) << result.error().message;
-    return *std::move(result);
+    return value_of(search_graph(study, {.level = 1, .simulate = 60}));
   };
   const auto damaged = placed(
       "{name: two, nodes: 2, node: dgx-h100, fabric: {kind: single-switch}, "
@@ -407,14 +384,12 @@ TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
 // A decoder as a loop of layers has a plan, which the simulation runs.
 TEST(SearchOfLoops, GivesAPlanForADecoder) {
   const auto study = graph_study("decoder", "{global_batch: 64}");
-  const auto result = search_graph(study, {.simulate = 4});
-  ASSERT_TRUE(result) << result.error().message;
-  ASSERT_FALSE(result->simulated.empty());
-  const GraphCandidate& best = result->simulated.front();
+  const auto result = value_of(search_graph(study, {.simulate = 4}));
+  ASSERT_FALSE(result.simulated.empty());
+  const GraphCandidate& best = result.simulated.front();
   EXPECT_TRUE(best.fits);
   ASSERT_TRUE(best.estimate);
   EXPECT_NEAR(*best.estimate / best.step, 1, 0.5);
 }
 
-}  // namespace stages_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::stages_test

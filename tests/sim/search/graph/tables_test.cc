@@ -2,23 +2,16 @@
 // and that annotations make distribute() choose the same.
 #include "sim/search/graph/tables.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <random>
-
 #include "tests/sim/search/graph/graph_studies.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/graph/distribute.h"
 
-namespace foreshard::search {
-namespace tables_test {
+namespace foreshard::search::tables_test {
 
 constexpr const char* kStrategy = "{data_parallel: 2, micro_batch: 2048, global_batch: 4096}";
 
@@ -199,14 +192,13 @@ TEST(Tables, LeastSplitsADimensionInTwoLevels) {
                                        .inputs = {up},
                                        .settings = {{"operation", std::string("gelu")}}})};
   const Tables tables = place.tables(graph, mesh);
-  const auto answer = solve(tables.problem);
-  ASSERT_TRUE(answer);
+  const auto answer = value_of(solve(tables.problem));
   const double least = least_of_all(tables);
-  EXPECT_NEAR(answer->cost, least, 1e-9 * least);
+  EXPECT_NEAR(answer.cost, least, 1e-9 * least);
   const Rule& rule = graph.operators[0].rule;
   const auto columns = static_cast<std::size_t>(rule.operands[1][1].front());
   const auto splits_of = [&](std::size_t op) {
-    return tables.splits[op][answer->choice[tables.variable_of[op]]];
+    return tables.splits[op][answer.choice[tables.variable_of[op]]];
   };
   EXPECT_EQ(splits_of(0)[columns], (std::vector<Axis>{0, 2}));
   const Attribute lies = signature_of(rule, splits_of(0), mesh).inputs[1];
@@ -215,5 +207,4 @@ TEST(Tables, LeastSplitsADimensionInTwoLevels) {
             (std::vector<std::int64_t>{4096, 8192}));
 }
 
-}  // namespace tables_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::tables_test

@@ -1,8 +1,7 @@
 // On a real GPU: kernels, cuBLASLt, streams, memory, NCCL. Skipped where there is none.
 #include <cuda_runtime_api.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
+#include "tests/test.h"
 #include "tests/validate/replay/gpu/memory_store.h"
 
 #include "strategies/program/ir/verify.h"
@@ -40,18 +39,13 @@ class OnGpu : public testing::Test {
     program_.blocks = {{"block", std::move(tasks)}};
     program_.roles = {{.name = "all", .ranks = {0}, .calls = {{.block = program::BlockId(0)}}}};
     EXPECT_TRUE(program::verify(program_).ok());
-    auto plan = plan_rank(program_, 0);
-    EXPECT_TRUE(plan);
+    auto plan = value_of(plan_rank(program_, 0));
     MemoryStore store;
-    auto executor = make_gpu_executor({}, store);
-    EXPECT_TRUE(executor);
+    auto executor = value_of(make_gpu_executor({}, store));
     Watch watch;
-    const auto error = (*executor)->prepare(*plan, watch);
-    EXPECT_TRUE(error.ok()) << error.error().message;
-    EXPECT_TRUE((*executor)->step(watch));
-    auto times = (*executor)->step(watch);
-    EXPECT_TRUE(times) << times.error().message;
-    return *std::move(times);
+    EXPECT_EQ(message_of(executor->prepare(plan, watch)), "accepted");
+    EXPECT_TRUE(executor->step(watch));
+    return value_of(executor->step(watch));
   }
   static Task gemm(const std::string& name, int stream, std::vector<std::int32_t> after = {}) {
     return {name, Kernel(Gemm{.m = 256, .n = 256, .k = 65536}), StreamId(stream), std::move(after)};

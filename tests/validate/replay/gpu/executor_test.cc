@@ -2,12 +2,10 @@
 // of a job are threads.
 #include "validate/replay/executor.h"
 
-#include <cstdlib>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <mutex>
 #include <thread>
 
+#include "tests/test.h"
 #include "tests/validate/replay/gpu/fake_nccl.h"
 #include "tests/validate/replay/gpu/fake_runtime.h"
 #include "tests/validate/replay/gpu/memory_store.h"
@@ -23,9 +21,6 @@ using program::CollectiveKind;
 using program::Communication;
 using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // Ranks in a line, one role, streams "compute" and "side".
 program::Program line_of(int ranks, std::vector<Task> tasks) {
@@ -37,8 +32,7 @@ program::Program line_of(int ranks, std::vector<Task> tasks) {
   program::Role role{.name = "all", .calls = {{.block = program::BlockId(0)}}};
   for (int r = 0; r < ranks; ++r) role.ranks.push_back(r);
   program.roles = {role};
-  const auto violation = program::verify(program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
   return program;
 }
 
@@ -55,9 +49,7 @@ Task communicate(const std::string& name, CollectiveKind kind, DType dtype = DTy
 }
 
 RankPlan plan_of(const program::Program& program, std::int32_t rank) {
-  auto plan = plan_rank(program, rank);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return *std::move(plan);
+  return value_of(plan_rank(program, rank));
 }
 
 class GpuExecutorTest : public testing::Test {
@@ -70,9 +62,7 @@ class GpuExecutorTest : public testing::Test {
     fake_nccl() = FakeNccl{};
   }
   std::unique_ptr<Executor> make(const ExecutorOptions& options = {}) {
-    auto executor = make_gpu_executor(options, store_);
-    EXPECT_TRUE(executor) << executor.error().message;
-    return *std::move(executor);
+    return value_of(make_gpu_executor(options, store_));
   }
   MemoryStore store_;
   Watch watch_;
@@ -80,18 +70,15 @@ class GpuExecutorTest : public testing::Test {
 
 TEST_F(GpuExecutorTest, SaysWhyThereIsNoGpu) {
   fake_device().count = 0;
-  const auto executor = make_gpu_executor({}, store_);
-  ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(executor.error().message,
-              HasSubstr("no GPU: cudaGetDeviceCount says cudaErrorNoDevice"));
+  EXPECT_THAT(error_of(make_gpu_executor({}, store_)),
+              Fails(Error::Code::kUnsupported,
+                    HasSubstr("no GPU: cudaGetDeviceCount says cudaErrorNoDevice")));
 }
 
 TEST_F(GpuExecutorTest, RefusesMoreProcessesThanGpus) {
   fake_device().count = 2;
-  const auto executor = make_gpu_executor({.local_rank = 2}, store_);
-  ASSERT_FALSE(executor);
-  EXPECT_THAT(executor.error().message, HasSubstr("which shows 2 GPUs"));
+  EXPECT_THAT(message_of(make_gpu_executor({.local_rank = 2}, store_)),
+              HasSubstr("which shows 2 GPUs"));
   EXPECT_TRUE(make_gpu_executor({.local_rank = 1}, store_));
   EXPECT_EQ(fake_device().current, 1);
   EXPECT_TRUE(make_gpu_executor({.local_rank = 2, .shared = true}, store_));
@@ -104,10 +91,8 @@ TEST_F(GpuExecutorTest, RefusesProductsThatTheLibraryWouldTakeOtherwise) {
       1,
       {{"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 31, .matrix_units = false}), StreamId(0), {}}});
   const RankPlan plan = plan_of(program, 0);
-  const auto error = make()->prepare(plan, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("matrix_units_need_alignment"));
+  EXPECT_THAT(error_of(make()->prepare(plan, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("matrix_units_need_alignment")));
 }
 
 // srun --gpus-per-task=1: each task sees one device, its own, whatever its number on the host.
@@ -117,8 +102,8 @@ TEST_F(GpuExecutorTest, TakesTheOnlyDeviceItSees) {
   fake_device().uuid = 0x41;
   const auto second = make({.local_rank = 1});
   EXPECT_EQ(fake_device().current, 0);
-  EXPECT_THAT(second->sole_device(), testing::StartsWith("GPU-4100"));
-  EXPECT_THAT(second->device(), testing::StartsWith("Fake GPU, GPU-4100"));
+  EXPECT_THAT(second->sole_device(), StartsWith("GPU-4100"));
+  EXPECT_THAT(second->device(), StartsWith("Fake GPU, GPU-4100"));
   // Who may share a device claims none.
   EXPECT_EQ(make({.local_rank = 1, .shared = true})->sole_device(), "");
 }
@@ -152,15 +137,14 @@ TEST_F(GpuExecutorTest, TimesEveryInstance) {
   const RankPlan plan = plan_of(program, 0);
   const auto executor = make();
   ASSERT_TRUE(executor->prepare(plan, watch_).ok());
-  const auto times = executor->step(watch_);
-  ASSERT_TRUE(times) << times.error().message;
-  ASSERT_EQ(times->start.size(), 6U);
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_LE(times->start[i], times->finish[i]);
-  EXPECT_GE(times->finish[3] - times->start[3], 3_ms);  // the host's work
-  EXPECT_LE(times->finish[2], times->finish[4]);        // the Sync waits for all before it
-  EXPECT_LE(times->finish[3], times->start[5]);         // what follows is launched after it
-  EXPECT_EQ(times->total, times->finish[5]);
-  EXPECT_THAT(times->slack, IsEmpty());
+  const auto times = value_of(executor->step(watch_));
+  ASSERT_EQ(times.start.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_LE(times.start[i], times.finish[i]);
+  EXPECT_GE(times.finish[3] - times.start[3], 3_ms);  // the host's work
+  EXPECT_LE(times.finish[2], times.finish[4]);        // the Sync waits for all before it
+  EXPECT_LE(times.finish[3], times.start[5]);         // what follows is launched after it
+  EXPECT_EQ(times.total, times.finish[5]);
+  EXPECT_THAT(times.slack, IsEmpty());
   EXPECT_EQ(watch_.instance(), 5);
 }
 
@@ -179,13 +163,12 @@ TEST_F(GpuExecutorTest, ABareStepHasNoEventsForTimesOnly) {
   ASSERT_TRUE(executor->step(watch_));
   EXPECT_EQ(fake_device().records - before, 1U + 12U);  // one begins the step
   before = fake_device().records;
-  const auto bare = executor->bare_step(watch_);
-  ASSERT_TRUE(bare) << bare.error().message;
+  const auto bare = value_of(executor->bare_step(watch_));
   EXPECT_EQ(fake_device().records - before, 1U + 4U);
-  ASSERT_TRUE(*bare);
-  EXPECT_EQ((*bare)->events, 8);
-  EXPECT_GT((*bare)->total, 0_s);
-  EXPECT_LT((*bare)->total, 1_s);
+  ASSERT_TRUE(bare);
+  EXPECT_EQ(bare->events, 8);
+  EXPECT_GT(bare->total, 0_s);
+  EXPECT_LT(bare->total, 1_s);
   EXPECT_EQ(watch_.instance(), 5);
 }
 
@@ -199,9 +182,8 @@ TEST_F(GpuExecutorTest, AMeasurementSaysWhatTimingCostAndWhatOtherKernelsWouldSa
   const auto executor = make();
   Watchdog watchdog({.patience = 60_s}, plan, store_, watch_, [](const std::string&) {});
   const auto result =
-      run_session(plan, *executor, store_, watch_, watchdog, {.warmup = 1, .repeats = 3});
-  ASSERT_TRUE(result) << result.error().message;
-  const measure::RankRecord& rank = result->measurement->ranks[0];
+      value_of(run_session(plan, *executor, store_, watch_, watchdog, {.warmup = 1, .repeats = 3}));
+  const measure::RankRecord& rank = result.measurement->ranks[0];
   EXPECT_EQ(rank.steps.size(), 3U);
   ASSERT_TRUE(rank.timing);
   EXPECT_EQ(rank.timing->events, 7);
@@ -210,7 +192,7 @@ TEST_F(GpuExecutorTest, AMeasurementSaysWhatTimingCostAndWhatOtherKernelsWouldSa
   EXPECT_EQ(rank.gemms[0].kernel, describe(Kernel(Gemm{.m = 32, .n = 32, .k = 32})));
   EXPECT_EQ(rank.gemms[0].count, 2);
   EXPECT_EQ(rank.gemms[1].count, 1);
-  const std::string text = summary(*result);
+  const std::string text = summary(result);
   EXPECT_THAT(text, HasSubstr("note: the 7 events that time the tasks "));
   EXPECT_THAT(text,
               HasSubstr("note: matrix products take cuBLASLt's first proposals, alone 60.0 us "
@@ -229,14 +211,13 @@ TEST_F(GpuExecutorTest, ReplaysOneRankWithArrivals) {
   const RankPlan plan = plan_of(program, 2);
   const auto executor = make({.mode = measure::Mode::kOneRank, .arrivals = {1_ms, 40_ms}});
   ASSERT_TRUE(executor->prepare(plan, watch_).ok());
-  const auto times = executor->step(watch_);
-  ASSERT_TRUE(times) << times.error().message;
-  EXPECT_GE(times->finish[0], 0.9_ms);
-  EXPECT_GE(times->finish[1], 39_ms);
-  EXPECT_GE(times->start[4], times->finish[1]);
-  ASSERT_EQ(times->slack.size(), 5U);
-  EXPECT_EQ(times->slack[3], 0_s);  // no communication
-  EXPECT_THAT(executor->machine().facts, testing::Contains(testing::Key("device")));
+  const auto times = value_of(executor->step(watch_));
+  EXPECT_GE(times.finish[0], 0.9_ms);
+  EXPECT_GE(times.finish[1], 39_ms);
+  EXPECT_GE(times.start[4], times.finish[1]);
+  ASSERT_EQ(times.slack.size(), 5U);
+  EXPECT_EQ(times.slack[3], 0_s);  // no communication
+  EXPECT_THAT(executor->machine().facts, Contains(testing::Key("device")));
 }
 
 // 1 KiB of parameters, then 4 KiB and 2 KiB at once, then 4 KiB in the first one's place.
@@ -261,12 +242,9 @@ TEST_F(GpuExecutorTest, KeepsWhatTheProgramAllocates) {
   program.blocks[0].tasks[1] = allocate("x", 200_MiB);
   const RankPlan large = plan_of(program, 0);
   const auto second = make();
-  const auto error = second->prepare(large, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kInfeasible);
-  EXPECT_THAT(error.error().message, HasSubstr("activations x at kernel a"));
-  EXPECT_THAT(error.error().message, HasSubstr("200 MiB"));
-  EXPECT_THAT(error.error().message, HasSubstr("free"));
+  EXPECT_THAT(error_of(second->prepare(large, watch_)),
+              Fails(Error::Code::kInfeasible, AllOf(HasSubstr("activations x at kernel a"),
+                                                    HasSubstr("200 MiB"), HasSubstr("free"))));
 }
 
 TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
@@ -279,10 +257,8 @@ TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
                                     StreamId(0),
                                     {}}});
   const RankPlan plan = plan_of(program, 0);
-  const auto error = make()->prepare(plan, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("heads are multiples of 8 up to 128"));
+  EXPECT_THAT(error_of(make()->prepare(plan, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("heads are multiples of 8 up to 128")));
 }
 
 TEST_F(GpuExecutorTest, StopsWhenAsked) {
@@ -293,22 +269,16 @@ TEST_F(GpuExecutorTest, StopsWhenAsked) {
   const auto executor = make();
   ASSERT_TRUE(executor->prepare(plan, watch_).ok());
   watch_.stop();
-  const auto times = executor->step(watch_);
-  ASSERT_FALSE(times);
-  EXPECT_THAT(times.error().message, HasSubstr("stopped"));
+  EXPECT_THAT(message_of(executor->step(watch_)), HasSubstr("stopped"));
 }
 
 TEST_F(GpuExecutorTest, SaysThatNcclIsMissingOnlyWhereItIsNeeded) {
   fake_nccl().absent = true;
-  const auto alone = line_of(1, {pass("a")});
-  const RankPlan one = plan_of(alone, 0);
-  EXPECT_TRUE(make()->prepare(one, watch_).ok());
+  EXPECT_TRUE(make()->prepare(plan_of(line_of(1, {pass("a")}), 0), watch_).ok());
   const auto two = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
   const RankPlan first = plan_of(two, 0);
-  const auto error = make()->prepare(first, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("NCCL is not here"));
+  EXPECT_THAT(error_of(make()->prepare(first, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("NCCL is not here")));
 }
 
 // Runs all ranks of a program, each a thread.
@@ -321,17 +291,13 @@ std::vector<Verification> verify_all(const program::Program& program) {
     threads.emplace_back([&, r] {
       Watch watch;
       const RankPlan plan = plan_of(program, static_cast<std::int32_t>(r));
-      auto executor = make_gpu_executor({.shared = true}, store);
-      ASSERT_TRUE(executor);
-      const auto error = (*executor)->prepare(plan, watch);
-      ASSERT_TRUE(error.ok()) << error.error().message;
+      auto executor = value_of(make_gpu_executor({.shared = true}, store));
+      ASSERT_EQ(message_of(executor->prepare(plan, watch)), "accepted");
       for (int repeat = 0; repeat < 2; ++repeat) {
-        const auto times = (*executor)->step(watch);
-        ASSERT_TRUE(times) << times.error().message;
+        const auto times = value_of(executor->step(watch));
       }
-      const auto verification = (*executor)->verify(watch);
-      ASSERT_TRUE(verification) << verification.error().message;
-      found[r] = *verification;
+      const auto verification = value_of(executor->verify(watch));
+      found[r] = verification;
     });
   for (std::thread& thread : threads) thread.join();
   return found;
@@ -406,11 +372,9 @@ TEST_F(GpuExecutorTest, ConnectsBeforeTheFirstStep) {
       Watch watch;
       const RankPlan plan = plan_of(program, r);
       auto executor = make_gpu_executor({.shared = true}, store_);
-      const auto error = (*executor)->prepare(plan, watch);
-      ASSERT_TRUE(error.ok()) << error.error().message;
+      ASSERT_EQ(message_of((*executor)->prepare(plan, watch)), "accepted");
       EXPECT_EQ(watch.instance(), -1);
-      const auto times = (*executor)->step(watch);
-      EXPECT_TRUE(times) << times.error().message;
+      const auto times = value_of((*executor)->step(watch));
     });
   for (std::thread& thread : threads) thread.join();
 }
@@ -463,10 +427,9 @@ TEST_F(GpuExecutorTest, FindsAWrongNumber) {
       auto executor = make_gpu_executor({.shared = true}, store_);
       ASSERT_TRUE((*executor)->prepare(plan, watch).ok());
       if (r == 0) fake_nccl().wrong = true;
-      const auto verification = (*executor)->verify(watch);
-      ASSERT_TRUE(verification);
+      const auto verification = value_of((*executor)->verify(watch));
       const std::lock_guard guard(mutex);
-      faults.insert(faults.end(), verification->faults.begin(), verification->faults.end());
+      faults.insert(faults.end(), verification.faults.begin(), verification.faults.end());
     });
   for (std::thread& thread : threads) thread.join();
   ASSERT_EQ(faults.size(), 1U);

@@ -1,15 +1,10 @@
 // The GPU's kernels, run by the emulation of CUDA's execution model.
-#include <array>
-#include <cmath>
 #include <cstring>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <random>
-#include <vector>
+
+#include "tests/test.h"
 
 #include "validate/replay/gpu/checks.h"
 #include "validate/replay/gpu/emulation.h"

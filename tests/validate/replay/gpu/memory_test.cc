@@ -1,15 +1,11 @@
 // Where the Program's buffers lie, and what is said when they do not fit.
 #include "validate/replay/gpu/memory.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/test.h"
 #include "tests/validate/replay/gpu/fake_runtime.h"
 
 namespace foreshard::replay::gpu {
 namespace {
-
-using testing::HasSubstr;
 
 // 512-byte granules: a at 0 (1 granule), b at 512 (2), c at 1536 (1). Without b there is a gap of
 // 2: a buffer of 1 takes it, one of 2 then goes to the end.

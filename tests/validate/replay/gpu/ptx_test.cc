@@ -1,13 +1,8 @@
 // What nvcc makes of the kernels, where their speed hangs on it: instructions of the PTX, counted.
-#include <cstdlib>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <map>
 #include <regex>
-#include <sstream>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #ifndef FORESHARD_NVCC
 #define FORESHARD_NVCC ""

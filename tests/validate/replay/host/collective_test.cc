@@ -2,30 +2,20 @@
 // thread, and every number that comes out is compared with what pattern.h expects.
 #include "validate/replay/host/collective.h"
 
-#include <algorithm>
 #include <cstring>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <random>
 #include <rapidcheck.h>
-#include <string>
-#include <vector>
 
+#include "tests/test.h"
 #include "tests/validate/replay/host/memory_wire.h"
 
 #include "strategies/program/ir/verify.h"
 #include "validate/replay/number.h"
 
-namespace foreshard::replay::host {
-namespace collective_test {
+namespace foreshard::replay::host::collective_test {
 
 using program::CollectiveKind;
 using program::Communication;
 using program::Program;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // All ranks of a mesh of one axis run `tasks`, one after another.
 Program program_of(std::int32_t ranks, std::vector<program::Task> tasks) {
@@ -130,13 +120,11 @@ Outcome run(const std::vector<RankPlan>& plans, Net& net, unsigned seed) {
 }
 
 std::vector<RankPlan> plans_of(const Program& program) {
-  const auto violation = program::verify(program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
   std::vector<RankPlan> plans;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    auto plan = plan_rank(program, rank);
-    EXPECT_TRUE(plan) << plan.error().message;
-    plans.push_back(*std::move(plan));
+    auto plan = value_of(plan_rank(program, rank));
+    plans.push_back(std::move(plan));
   }
   return plans;
 }
@@ -221,8 +209,7 @@ TEST(Collective, VerificationFindsOneWrongBit) {
     const Program program = program_of(3, {task_of("grads", communication(kind, 6000_B))});
     Net net(3);
     net.spoil_message(1);
-    const Outcome outcome = run(plans_of(program), net, 7);
-    EXPECT_FALSE(outcome.faults.empty()) << static_cast<int>(kind);
+    EXPECT_FALSE(run(plans_of(program), net, 7).faults.empty()) << static_cast<int>(kind);
   }
 }
 
@@ -276,5 +263,4 @@ TEST(Collective, AddsInTheDtype) {
   EXPECT_EQ(to_float(sum(a, b, DType::kBf16)), 256.0F);
 }
 
-}  // namespace collective_test
-}  // namespace foreshard::replay::host
+}  // namespace foreshard::replay::host::collective_test

@@ -1,18 +1,12 @@
 // Whole Programs on the host executor: ranks are threads, messages go through memory.
 #include <atomic>
-#include <chrono>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <memory>
-#include <random>
-#include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 #include "tests/validate/replay/host/memory_wire.h"
 
 #include "strategies/program/ir/verify.h"
@@ -20,29 +14,19 @@
 #include "validate/replay/host/host_executor.h"
 #include "validate/replay/plan.h"
 
-namespace foreshard::replay::host {
-namespace executor_test {
+namespace foreshard::replay::host::executor_test {
 
-using program::BlockId;
-using program::CollectiveKind;
-using program::Communication;
 using program::Program;
-using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr RegionBounds kSmall{.least = 64_KiB, .most = 64_KiB};
 
 std::vector<RankPlan> plans_of(const Program& program) {
-  const auto violation = program::verify(program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
   std::vector<RankPlan> plans;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    auto plan = plan_rank(program, rank);
-    EXPECT_TRUE(plan) << plan.error().message;
-    plans.push_back(*std::move(plan));
+    auto plan = value_of(plan_rank(program, rank));
+    plans.push_back(std::move(plan));
   }
   return plans;
 }
@@ -103,12 +87,12 @@ TEST(HostExecutor, VerifiesRandomStrategies) {
   int checked = 0;
   for (int attempt = 0; attempt < 60 && checked < 24; ++attempt) {
     const Training training = random_training(random, 8);
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 5_us});
-    ASSERT_TRUE(program) << program.error().message;
-    if (program->ranks() < 2) continue;
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 5_us}));
+    if (program.ranks() < 2) continue;
     SCOPED_TRACE(describe(training));
-    Net net(static_cast<std::int32_t>(program->ranks()));
-    const Replayed outcome = replay(plans_of(*program), net);
+    Net net(static_cast<std::int32_t>(program.ranks()));
+    const Replayed outcome = replay(plans_of(program), net);
     ASSERT_THAT(outcome.errors, IsEmpty());
     ASSERT_THAT(outcome.faults, IsEmpty());
     ASSERT_GT(outcome.operations, 0);
@@ -126,24 +110,25 @@ Program two_ranks(std::vector<Task> tasks, std::vector<program::StaticMemory> me
   program.blocks = {{"block", std::move(tasks)}};
   program.roles = {{.name = "all",
                     .ranks = {0, 1},
-                    .calls = {{.block = BlockId(0)}},
+                    .calls = {{.block = program::BlockId(0)}},
                     .memory = std::move(memory)}};
   return program;
 }
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {}) {
   return {.name = name,
           .body = Kernel(Gemm{.m = 64, .n = 64, .k = 64, .dtype = DType::kFp32}),
-          .stream = StreamId(0),
+          .stream = program::StreamId(0),
           .after = std::move(after)};
 }
 Task all_reduce(const std::string& name, std::vector<std::int32_t> after = {}) {
-  return {.name = name,
-          .body = Communication{.kind = CollectiveKind::kAllReduce,
-                                .group = program::AxisGroup{.axes = {0}, .coordinates = {}},
-                                .bytes = 4_MB,
-                                .dtype = DType::kFp32},
-          .stream = StreamId(1),
-          .after = std::move(after)};
+  return {
+      .name = name,
+      .body = program::Communication{.kind = program::CollectiveKind::kAllReduce,
+                                     .group = program::AxisGroup{.axes = {0}, .coordinates = {}},
+                                     .bytes = 4_MB,
+                                     .dtype = DType::kFp32},
+      .stream = program::StreamId(1),
+      .after = std::move(after)};
 }
 
 // One bit of one message is wrong: the faults say which operation, rank and element.
@@ -254,15 +239,14 @@ TEST(HostExecutor, OneRankWaitsForSimulatedArrivals) {
   const auto executor = make_executor_on(nullptr, alone(plan, {0_s, 0_s, 20_ms, 0_s}), kSmall);
   Watch watch;
   ASSERT_TRUE(executor->prepare(plan, watch).ok());
-  const auto times = executor->step(watch);
-  ASSERT_TRUE(times) << times.error().message;
-  EXPECT_GE(times->finish[2], 20_ms);
-  EXPECT_GE(times->start[3], 20_ms);
-  EXPECT_LT(times->finish[0], 20_ms);
-  ASSERT_EQ(times->slack.size(), 4U);
-  EXPECT_EQ(times->slack[2], times->finish[0] - 20_ms);
-  EXPECT_GT(times->slack[1], 0_s);
-  EXPECT_EQ(times->total, times->finish[3]);
+  const auto times = value_of(executor->step(watch));
+  EXPECT_GE(times.finish[2], 20_ms);
+  EXPECT_GE(times.start[3], 20_ms);
+  EXPECT_LT(times.finish[0], 20_ms);
+  ASSERT_EQ(times.slack.size(), 4U);
+  EXPECT_EQ(times.slack[2], times.finish[0] - 20_ms);
+  EXPECT_GT(times.slack[1], 0_s);
+  EXPECT_EQ(times.total, times.finish[3]);
 }
 
 // A rank whose peer never comes polls until it is told to stop.
@@ -291,5 +275,4 @@ TEST(HostExecutor, TellsTheMachine) {
     EXPECT_TRUE(machine.facts.contains(fact)) << fact;
 }
 
-}  // namespace executor_test
-}  // namespace foreshard::replay::host
+}  // namespace foreshard::replay::host::executor_test

@@ -2,14 +2,7 @@
 // rounded. Passes: ../pass_test.cc.
 #include "validate/replay/host/kernels.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <random>
-#include <string>
-#include <vector>
-
+#include "tests/test.h"
 #include "tests/validate/replay/host/floats.h"
 
 #include "validate/replay/number.h"
@@ -17,8 +10,6 @@
 
 namespace foreshard::replay::host {
 namespace {
-
-using testing::HasSubstr;
 
 void expect_near(const Floats& got, const std::vector<double>& wanted, double tolerance) {
   ASSERT_EQ(got.size(), wanted.size());

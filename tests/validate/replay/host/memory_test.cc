@@ -1,11 +1,8 @@
 #include "validate/replay/host/memory.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <gtest/gtest.h>
-#include <random>
-#include <vector>
+
+#include "tests/test.h"
 
 namespace foreshard::replay::host {
 namespace {
@@ -61,9 +58,8 @@ TEST(Heap, NeverGivesTheSameBytesTwice) {
 }
 
 TEST(Region, GoesRoundAndKeepsPiecesOfOneKernelApart) {
-  auto made = Region::make(std::size_t{2} << 20, Region::Content::kZero);
-  ASSERT_TRUE(made) << made.error().message;
-  Region region = *std::move(made);
+  auto made = value_of(Region::make(std::size_t{2} << 20, Region::Content::kZero));
+  Region region = std::move(made);
   const auto first = region.take(100);
   EXPECT_EQ(region.take(1).data(), first.data() + 128);
   region.begin(region.size());
@@ -74,9 +70,8 @@ TEST(Region, GoesRoundAndKeepsPiecesOfOneKernelApart) {
 
 // Of both signs, 0.25 to 0.5 as fp32, and as bf16 in both halves.
 TEST(Region, HoldsOrdinaryNumbers) {
-  auto made = Region::make(std::size_t{1} << 20, Region::Content::kOrdinary);
-  ASSERT_TRUE(made) << made.error().message;
-  Region region = *std::move(made);
+  auto made = value_of(Region::make(std::size_t{1} << 20, Region::Content::kOrdinary));
+  Region region = std::move(made);
   const auto bytes = region.take(region.size());
   int negative = 0;
   for (std::size_t at = 0; at < bytes.size(); at += 4) {

@@ -1,22 +1,16 @@
 // foreshard-replay --host under mpirun: strategies of a small fp32 model, lowered here, verified on
 // 2 and 4 processes.
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ostream>
-#include <string>
-#include <vector>
 
+#include "tests/strategies/graph/written_model.h"
+#include "tests/test.h"
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::replay {
-namespace mpi_test {
-
-using testing::HasSubstr;
+namespace foreshard::replay::mpi_test {
 
 Strategy fp32(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
   Strategy strategy;
@@ -29,18 +23,11 @@ Strategy fp32(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
 }
 
 std::string program_of(const Strategy& strategy) {
-  const Model model{.name = "small",
-                    .layers = 4,
-                    .hidden = 64,
-                    .heads = 4,
-                    .vocabulary = 500,
-                    .sequence = 48,
-                    .source = ""};
-  const auto program = lower::lower(model, strategy, {.launch_time = 1_us});
-  EXPECT_TRUE(program) << program.error().message;
-  const auto violation = program::verify(*program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return program::to_json(*program);
+  const Model model =
+      written_model("name: small, layers: 4, hidden: 64, heads: 4, vocabulary: 500, sequence: 48");
+  const auto program = value_of(lower::lower(model, strategy, {.launch_time = 1_us}));
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return program::to_json(program);
 }
 
 class HostReplay : public testing::Test {
@@ -126,9 +113,8 @@ TEST_F(HostReplay, NamesTheRanksThatAreMissing) {
 
 // Out of memory before anything runs: the machine has no 3 PB.
 TEST_F(HostReplay, NamesWhatDoesNotFit) {
-  const auto program = program::program_from_json(program_of(fp32(1, 1, 2)));
-  ASSERT_TRUE(program) << program.error().message;
-  program::Program large = *program;
+  const auto program = value_of(program::program_from_json(program_of(fp32(1, 1, 2))));
+  program::Program large = program;
   large.roles[0].memory.push_back({.kind = program::MemoryKind::kOptimizer, .bytes = 3000_TB});
   const RankOutcome outcome =
       run(2, FORESHARD_REPLAY, program::to_json(large), {"--host", "--verify"});
@@ -137,5 +123,4 @@ TEST_F(HostReplay, NamesWhatDoesNotFit) {
   EXPECT_THAT(outcome.err, HasSubstr("static memory"));
 }
 
-}  // namespace mpi_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::mpi_test

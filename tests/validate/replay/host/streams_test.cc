@@ -2,37 +2,26 @@
 // test finishes by itself on a clock of its own.
 #include "validate/replay/host/streams.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
-namespace foreshard::replay::host {
-namespace streams_test {
+namespace foreshard::replay::host::streams_test {
 
-using program::BlockId;
 using program::Communication;
 using program::Program;
-using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
 
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {}) {
   return {.name = name,
           .body = Kernel(Gemm{.m = 1, .n = 1, .k = 1}),
-          .stream = StreamId(0),
+          .stream = program::StreamId(0),
           .after = std::move(after)};
 }
 Task communicate(const std::string& name, std::vector<std::int32_t> after = {}, int stream = 1) {
   return {.name = name,
           .body = Communication{.group = program::AxisGroup{.axes = {0}, .coordinates = {}},
                                 .bytes = 1_MB},
-          .stream = StreamId(stream),
+          .stream = program::StreamId(stream),
           .after = std::move(after)};
 }
 
@@ -42,7 +31,7 @@ Program program_of(std::vector<Task> tasks) {
   program.mesh = {{"data", 2}};
   program.streams = {{"compute"}, {"one"}, {"two"}};
   program.blocks = {{"block", std::move(tasks)}};
-  program.roles = {{.name = "all", .ranks = {0, 1}, .calls = {{.block = BlockId(0)}}}};
+  program.roles = {{.name = "all", .ranks = {0, 1}, .calls = {{.block = program::BlockId(0)}}}};
   return program;
 }
 
@@ -89,9 +78,7 @@ class Script : public Work {
 };
 
 RankPlan plan_of(const Program& program) {
-  auto plan = plan_rank(program, 0);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return *std::move(plan);
+  return value_of(plan_rank(program, 0));
 }
 
 // All members are there: the communication runs through before the next kernel.
@@ -101,10 +88,9 @@ TEST(Streams, CommunicationThatMovesHoldsTheCore) {
   Script script(plan);
   script.communications["grads"] = {.duration = 3_ms};
   Watch watch;
-  const auto times = Streams(plan).run(script, watch);
-  ASSERT_TRUE(times) << times.error().message;
+  const auto times = value_of(Streams(plan).run(script, watch));
   EXPECT_THAT(script.log, ElementsAre("+a", "-a", "+grads", "-grads", "+b", "-b"));
-  EXPECT_NEAR(times->total / 1_ms, 5.0, 0.1);
+  EXPECT_NEAR(times.total / 1_ms, 5.0, 0.1);
 }
 
 // The other comes at 2.5 ms: b and c run meanwhile, each to its end, and d after it.
@@ -115,12 +101,11 @@ TEST(Streams, ComputesWhileTheOthersAreElsewhere) {
   Script script(plan);
   script.communications["grads"] = {.reached = 2.5_ms, .duration = 3_ms};
   Watch watch;
-  const auto times = Streams(plan).run(script, watch);
-  ASSERT_TRUE(times) << times.error().message;
+  const auto times = value_of(Streams(plan).run(script, watch));
   EXPECT_THAT(script.log,
               ElementsAre("+a", "-a", "+grads", "+b", "-b", "+c", "-c", "-grads", "+d", "-d"));
   // When this member reached it: after a.
-  EXPECT_NEAR(times->start[1] / 1_ms, 1.0, 0.1);
+  EXPECT_NEAR(times.start[1] / 1_ms, 1.0, 0.1);
 }
 
 // Two streams beside compute; a Sync holds up what is issued after it.
@@ -134,12 +119,11 @@ TEST(Streams, SyncWaitsAndHostWorkSpins) {
   script.communications["x"] = {.duration = 1_ms};
   script.communications["y"] = {.reached = 10_ms, .duration = 1_ms};
   Watch watch;
-  const auto times = Streams(plan).run(script, watch);
-  ASSERT_TRUE(times) << times.error().message;
+  const auto times = value_of(Streams(plan).run(script, watch));
   EXPECT_THAT(script.log, ElementsAre("+y", "+a", "-a", "+x", "-x", "-sync", "+b", "-b", "+host",
                                       "-host", "+c", "-c", "-y"));
-  EXPECT_NEAR((times->finish[5] - times->start[5]) / 1_ms, 2.0, 0.1);
-  EXPECT_NEAR(times->total / 1_ms, 11.0, 0.1);
+  EXPECT_NEAR((times.finish[5] - times.start[5]) / 1_ms, 2.0, 0.1);
+  EXPECT_NEAR(times.total / 1_ms, 11.0, 0.1);
 }
 
 TEST(Streams, StopsWhenTheWatchSaysSo) {
@@ -168,21 +152,19 @@ TEST(Streams, RunEveryInstanceAfterItsPredecessors) {
     Watch watch;
     Streams streams(plan);
     for (int step = 0; step < 2; ++step) {
-      const auto times = streams.run(script, watch);
-      ASSERT_TRUE(times) << times.error().message;
+      const auto times = value_of(streams.run(script, watch));
       for (std::size_t k = 0; k < plan.operations.size(); ++k) {
-        ASSERT_LE(times->start[k], times->finish[k]);
+        ASSERT_LE(times.start[k], times.finish[k]);
         for (const std::int32_t before : plan.expansion.predecessors(k))
-          ASSERT_LE(times->finish[static_cast<std::size_t>(before)], times->start[k]);
+          ASSERT_LE(times.finish[static_cast<std::size_t>(before)], times.start[k]);
         const std::int32_t sync = plan.expansion.instances[k].host_sync;
         if (sync >= 0) {
-          ASSERT_LE(times->finish[static_cast<std::size_t>(sync)], times->start[k]);
+          ASSERT_LE(times.finish[static_cast<std::size_t>(sync)], times.start[k]);
         }
-        ASSERT_LE(times->finish[k], times->total);
+        ASSERT_LE(times.finish[k], times.total);
       }
     }
   }
 }
 
-}  // namespace streams_test
-}  // namespace foreshard::replay::host
+}  // namespace foreshard::replay::host::streams_test
