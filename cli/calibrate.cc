@@ -27,6 +27,11 @@
 #include "sim/study/run.h"
 #include "strategies/program/ir/program.h"
 #include "validate/calibrate/collective_fit.h"
+#include "validate/calibrate/nccl_tests.h"
+#include "validate/profile/inspector.h"
+#include "validate/profile/kineto.h"
+#include "validate/profile/match.h"
+#include "validate/profile/samples.h"
 #include "validate/tables/outcome.h"
 
 namespace foreshard::cli {

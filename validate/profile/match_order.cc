@@ -367,6 +367,9 @@ void match_by_place(StepMatch& step) {
   }
 }
 
+}  // namespace foreshard::profile::internal
+
+namespace foreshard::profile {
 namespace {
 
 constexpr double kMostMisfit = 2;
@@ -457,4 +460,4 @@ Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>
   return result;
 }
 
-}  // namespace foreshard::profile::internal
+}  // namespace foreshard::profile

@@ -277,7 +277,7 @@ Result<std::unique_ptr<Store>> open_store(const Environment& environment, const 
                  .patience = options.patience};
   if (!options.folder.empty()) return open_in_folder(options.folder, std::move(tcp));
   FORESHARD_ASSIGN(const auto meeting, rendezvous_from(environment, identity));
-  const bool here = meeting.kind == Meeting::Kind::kOneHost;
+  const bool here = meeting.kind == Rendezvous::Kind::kOneHost;
   tcp.address = here ? net::kLoopback : meeting.address;
   tcp.port = meeting.port;
   if (here) return open_by_file(meeting.file, std::move(tcp));

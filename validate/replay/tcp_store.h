@@ -38,7 +38,7 @@ Result<std::unique_ptr<Store>> serve_tcp_store(
 
 using net::Environment;
 using net::Identity;
-using net::Meeting;
+using net::Rendezvous;
 
 /// How the ranks of a job find each other.
 struct RendezvousOptions {

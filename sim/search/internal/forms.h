@@ -51,17 +51,19 @@ class Numbering {
   std::int64_t number_ = 0;
 };
 
-template <std::size_t kSize>
 struct HashOfNumbers {
-  std::size_t operator()(const std::array<std::int64_t, kSize>& numbers) const noexcept {
-    std::uint64_t hash = kSize;
+  std::size_t operator()(const auto& numbers) const noexcept {
+    std::uint64_t hash = numbers.size();
     for (const std::int64_t number : numbers)
       hash = mixed(hash ^ static_cast<std::uint64_t>(number));
     return hash;
   }
 };
 template <std::size_t kSize, class T>
-using ByNumbers = std::unordered_map<std::array<std::int64_t, kSize>, T, HashOfNumbers<kSize>>;
+using ByNumbers = std::unordered_map<std::array<std::int64_t, kSize>, T, HashOfNumbers>;
+/// A cache whose keys have several lengths.
+template <class T>
+using ByKey = std::unordered_map<std::vector<std::int64_t>, T, HashOfNumbers>;
 
 /// What a search needs to know of a plan.
 struct PlanForm {

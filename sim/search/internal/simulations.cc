@@ -14,11 +14,11 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
 
-#include "sim/study/records.h"
 #include "sim/search/team.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/evidence.h"
 #include "sim/study/expense.h"
+#include "sim/study/records.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
@@ -215,7 +215,7 @@ void each_number(S& one, const Visit& visit) {
   visit(one.tight);
   visit(one.mfu);
   visit(one.tflops_per_device);
-  for (const internal::Part& part : internal::kParts) visit(one.breakdown.*part.time);
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) visit(one.breakdown.*part.time);
   visit(one.usd);
   visit(one.energy);
   visit(one.rent_of_used);
