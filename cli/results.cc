@@ -7,6 +7,7 @@
 #include "base/record/record.h"
 #include "cli/internal/result_forms.h"
 
+#include "sim/elastic/run.h"
 #include "sim/report/json.h"
 
 namespace foreshard::cli {
@@ -95,6 +96,7 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"elastic", record::schema<elastic::ElasticResult>},
     {"prediction", record::schema<report::Report>},
 };
 
