@@ -9,6 +9,7 @@
 
 #include "sim/elastic/run.h"
 #include "sim/report/json.h"
+#include "sim/report/side_by_side.h"
 
 namespace foreshard::cli {
 namespace {
@@ -98,6 +99,7 @@ struct ResultRecord {
 constexpr ResultRecord kRecords[] = {
     {"elastic", record::schema<elastic::ElasticResult>},
     {"prediction", record::schema<report::Report>},
+    {"side_by_side", record::schema<report::SideBySide>},
 };
 
 }  // namespace
