@@ -10,6 +10,8 @@
 #include "sim/elastic/run.h"
 #include "sim/report/json.h"
 #include "sim/report/side_by_side.h"
+#include "sim/sweep/comparison.h"
+#include "sim/sweep/output.h"
 
 namespace foreshard::cli {
 namespace {
@@ -100,6 +102,8 @@ constexpr ResultRecord kRecords[] = {
     {"elastic", record::schema<elastic::ElasticResult>},
     {"prediction", record::schema<report::Report>},
     {"side_by_side", record::schema<report::SideBySide>},
+    {"sweep", record::schema<sweep::SweepReport>},
+    {"sweep_comparison", record::schema<sweep::ComparisonReport>},
 };
 
 }  // namespace
