@@ -7,7 +7,11 @@
 #include "base/record/record.h"
 #include "cli/internal/result_forms.h"
 
+#include "sim/elastic/run.h"
 #include "sim/report/json.h"
+#include "sim/report/side_by_side.h"
+#include "sim/sweep/comparison.h"
+#include "sim/sweep/output.h"
 
 namespace foreshard::cli {
 namespace {
@@ -95,7 +99,11 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"elastic", record::schema<elastic::ElasticResult>},
     {"prediction", record::schema<report::Report>},
+    {"side_by_side", record::schema<report::SideBySide>},
+    {"sweep", record::schema<sweep::SweepReport>},
+    {"sweep_comparison", record::schema<sweep::ComparisonReport>},
 };
 
 }  // namespace

@@ -296,6 +296,13 @@ using ValueOf = std::remove_cvref_t<std::invoke_result_t<const Value&, const T&>
 template <auto... kMembers>
 inline constexpr auto at = [](const auto& object) { return internal::follow<kMembers...>(object); };
 
+/// Likewise a text or a list, with no value where it is empty.
+template <auto... kMembers>
+inline constexpr auto unless_empty = [](const auto& object) {
+  const auto& value = internal::follow<kMembers...>(object);
+  return value.empty() ? std::nullopt : std::optional(value);
+};
+
 /// The schema of a text that is one of these words.
 Json one_of(std::initializer_list<std::string_view> words);
 
@@ -363,6 +370,21 @@ class Record {
   Record&& group(std::string key, Record group, std::string doc = {}) && {
     return std::move(*this).group(std::move(key), std::identity(), std::move(group),
                                   std::move(doc));
+  }
+
+  /// The fields of another record, of what `value` leads to, among those of this one.
+  template <class Value, class Part>
+  Record&& with(Value value, const Record<Part>& part) && {
+    static_assert(std::is_same_v<internal::ValueOf<T, Value>, Part>);
+    for (internal::Field field : part.fields().fields) {
+      field.write = [value, write = std::move(field.write)](const void* object) {
+        const auto& held = std::invoke(value, *static_cast<const T*>(object));
+        return write(&held);
+      };
+      field.read = {};
+      fields_.fields.push_back(std::move(field));
+    }
+    return std::move(*this);
   }
 
   const internal::Fields& fields() const { return fields_; }

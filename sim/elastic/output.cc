@@ -1,15 +1,15 @@
-// The result of `foreshard elastic` as JSON and as text. A further number gets a member in
-// run.h, a key in elastic_json(), and one in cli/results/elastic.json.
+// The result of `foreshard elastic` as JSON and as text. A further number gets a member in run.h
+// and a line in a record.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 #include "sim/elastic/internal/words.h"
@@ -19,26 +19,27 @@
 namespace foreshard::elastic {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using internal::known;
 using internal::kUnknown;
 using internal::shown;
+using record::at;
+using record::Record;
 using report::right;
 
 struct PartName {
   const char* key;
   const char* label;
   Seconds Parts::*part;
+  const char* doc;
 };
 constexpr std::array<PartName, 8> kPartNames{{
-    {"useful_s", "useful", &Parts::useful},
-    {"slowdown_s", "slower", &Parts::slowdown},
-    {"lost_s", "again", &Parts::lost},
-    {"saving_s", "saving", &Parts::saving},
-    {"detection_s", "detect", &Parts::detection},
-    {"restart_s", "restart", &Parts::restart},
-    {"slices_s", "slices", &Parts::slices},
-    {"waiting_s", "waiting", &Parts::waiting},
+    {"useful_s", "useful", &Parts::useful, ""},
+    {"slowdown_s", "slower", &Parts::slowdown, "Additional time of steps on fewer nodes."},
+    {"lost_s", "again", &Parts::lost, "Lost work, computed again."},
+    {"saving_s", "saving", &Parts::saving, ""},
+    {"detection_s", "detect", &Parts::detection, ""},
+    {"restart_s", "restart", &Parts::restart, ""},
+    {"slices_s", "slices", &Parts::slices, "Moving slices, or reading a checkpoint."},
+    {"waiting_s", "waiting", &Parts::waiting, ""},
 }};
 
 // Runs take days and differ by hours.
@@ -47,47 +48,30 @@ std::string days(Seconds time) {
   return time < kDay ? format(time) : fmt::format("{:.1f} d", time / kDay);
 }
 
-// Whether nothing is missing: the rates of all causes, and what this policy needs.
-bool is_known(const ElasticResult& result, const PolicyFigures& figures) {
-  return figures.unknown.empty() && result.without_rate.empty();
-}
-
-Json json_of(const ElasticResult& result, const PolicyFigures& figures) {
-  const bool simulated = figures.unknown.empty();
-  const bool exact = is_known(result, figures);
-  Json json{{"policy", yaml::name_of(figures.policy)},
-            {"unknown", figures.unknown},
-            {"goodput", exact ? Json(figures.goodput) : Json(nullptr)},
-            {"goodput_at_most", simulated ? Json(figures.goodput) : Json(nullptr)},
-            {"time_s", nullptr},
-            {"time_s_at_least", nullptr},
-            {"parts", nullptr},
-            {"failures", figures.failures},
-            {"interruptions", figures.interrupted},
-            {"checkpoints", figures.checkpoints},
-            {"moves", figures.moves},
-            {"moved_bytes", figures.moved.in_base()},
-            {"fewest_nodes", figures.fewest_nodes},
-            {"rent_usd", exact ? known(figures.rent) : Json(nullptr)},
-            {"rent_usd_at_least", known(figures.rent)},
-            {"by_cause", Json::object()}};
-  if (!simulated) return json;
-  json["time_s_at_least"] = {{"mean", figures.time.mean.in_base()},
-                             {"p10", figures.time.p10.in_base()},
-                             {"median", figures.time.median.in_base()},
-                             {"p90", figures.time.p90.in_base()}};
-  if (exact) json["time_s"] = json["time_s_at_least"];
-  for (const PartName& name : kPartNames)
-    json["parts"][name.key] = (figures.parts.*name.part).in_base();
-  for (const auto& [cause, count] : figures.by_cause)
-    json["by_cause"][result.causes[cause].name] = count;
-  return json;
-}
-
 std::vector<std::string> evidence_of(const ElasticResult& result) {
   std::vector<const study::Unmeasured*> all;
   for (const study::Unmeasured& one : result.unmeasured) all.push_back(&one);
   return study::evidence_remarks(all, "strategy");
+}
+
+// A policy of a run.
+struct PolicyReport {
+  const PolicyFigures* figures;
+  bool is_simulated;
+  bool is_exact;  // nothing is missing: the rates of all causes, and what this policy needs
+  std::vector<std::pair<std::string, double>> by_cause;
+};
+
+std::vector<PolicyReport> policies_of(const ElasticResult& run) {
+  std::vector<PolicyReport> policies;
+  for (const PolicyFigures& figures : run.policies) {
+    const bool is_simulated = figures.unknown.empty();
+    policies.push_back({&figures, is_simulated, is_simulated && run.without_rate.empty(), {}});
+    if (!is_simulated) continue;
+    for (const auto& [cause, count] : figures.by_cause)
+      policies.back().by_cause.emplace_back(run.causes[cause].name, count);
+  }
+  return policies;
 }
 
 std::string causes_text(const ElasticResult& result) {
@@ -190,56 +174,129 @@ std::string arrangements_text(const ElasticResult& result) {
 
 }  // namespace
 
+const Record<CauseFigures>& record_of(const CauseFigures*) {
+  static const auto record =
+      Record<CauseFigures>("cause")
+          .field("name", &CauseFigures::name)
+          .field("units", &CauseFigures::units, "Units in the run, without spares.")
+          .field("mtbf_s", &CauseFigures::mtbf, "Mean time between failures of one; null: UNKNOWN.")
+          .field("between_s", &CauseFigures::between, "Mean time between failures of all units.")
+          .field("takes_nodes", &CauseFigures::takes)
+          .field("repair_s", &CauseFigures::repair, "Null: UNKNOWN, or no node is taken down.");
+  return record;
+}
+
+const Record<Spread>& record_of(const Spread*) {
+  static const auto record = Record<Spread>("spread")
+                                 .field("mean", &Spread::mean)
+                                 .field("p10", &Spread::p10)
+                                 .field("median", &Spread::median)
+                                 .field("p90", &Spread::p90);
+  return record;
+}
+
+const Record<Parts>& record_of(const Parts*) {
+  static const auto record = [] {
+    Record<Parts> all("parts", "Where the time went; means over the histories.");
+    for (const PartName& name : kPartNames) std::move(all).field(name.key, name.part, name.doc);
+    return all;
+  }();
+  return record;
+}
+
+const Record<ArrangementFigures>& record_of(const ArrangementFigures*) {
+  using Of = ArrangementFigures;
+  static const auto record =
+      Record<Of>("arrangement")
+          .field("nodes", at<&Of::arrangement, &Arrangement::nodes>)
+          .field("replicas_lost", at<&Of::arrangement, &Arrangement::replicas_lost>)
+          .field("strategy", &Of::strategy, "Empty: none fits.")
+          .field("step_s", &Of::step)
+          .field("low_s", &Of::low)
+          .field("high_s", &Of::high)
+          .field("tight", &Of::tight, "Whether it leaves less than the study's memory margin.")
+          .field("idle_devices", &Of::idle, "Devices without a rank; 0 if replicas are lost.");
+  return record;
+}
+
+namespace {
+
+const Record<PolicyReport>& record_of(const PolicyReport*) {
+  using Of = PolicyFigures;
+  const auto of = [](auto Of::*member) {
+    return [member](const PolicyReport& policy) { return policy.figures->*member; };
+  };
+  const auto known = [](bool PolicyReport::*is_known, auto Of::*member) {
+    return [is_known, member](const PolicyReport& policy) {
+      return policy.*is_known ? std::optional(policy.figures->*member) : std::nullopt;
+    };
+  };
+  const auto exact = &PolicyReport::is_exact;
+  const auto simulated = &PolicyReport::is_simulated;
+  static const auto record =
+      Record<PolicyReport>("policy", "At least, at most: causes without a rate are left out.")
+          .field("policy", of(&Of::policy))
+          .field("unknown", of(&Of::unknown), "Why its figures are unknown; empty: they are not.")
+          .field("goodput", known(exact, &Of::goodput), "ideal_s / mean time; null: UNKNOWN.")
+          .field("goodput_at_most", known(simulated, &Of::goodput))
+          .field("time_s", known(exact, &Of::time))
+          .field("time_s_at_least", known(simulated, &Of::time))
+          .field("parts", known(simulated, &Of::parts))
+          .field("failures", of(&Of::failures), "Failures of the machine.")
+          .field("interruptions", of(&Of::interrupted), "Failures that stopped the run.")
+          .field("checkpoints", of(&Of::checkpoints))
+          .field("moves", of(&Of::moves))
+          .field("moved_bytes", at<&PolicyReport::figures, &Of::moved, &Bytes::in_base>)
+          .field("fewest_nodes", of(&Of::fewest_nodes), "Minimum over all histories.")
+          .field("rent_usd", known(exact, &Of::rent), "Rent of all nodes that are there.")
+          .field("rent_usd_at_least", of(&Of::rent))
+          .field("by_cause", &PolicyReport::by_cause, "Interruptions.");
+  return record;
+}
+
+Record<CheckpointFigures> checkpoint_group() {
+  using Of = CheckpointFigures;
+  return Record<Of>()
+      .field("bytes", &Of::size)
+      .field("interval_s", &Of::interval, "Time computed between two checkpoints.")
+      .field("rule", &Of::rule, "", record::one_of({"given", "daly", "young"}))
+      .field("blocked_s", &Of::blocked, "Time that one stops the run for.")
+      .field("written_s", &Of::written, "Time from its beginning until it is safe.");
+}
+
+}  // namespace
+
+const Record<ElasticResult>& record_of(const ElasticResult*) {
+  using Of = ElasticResult;
+  static const auto record =
+      Record<Of>::result("foreshard.elastic/1",
+                         "Goodput and cost of a run under failures, by policy (docs/elastic.md).")
+          .field("name", &Of::name)
+          .field("model", &Of::model)
+          .field("cluster", &Of::cluster)
+          .field("strategy", &Of::strategy)
+          .field("train", &Of::train)
+          .field("steps", &Of::steps)
+          .field("step_s", &Of::step)
+          .field("low_s", &Of::low, "8 of 10 measured steps are expected within.")
+          .field("high_s", &Of::high)
+          .field("evidence", evidence_of, "Parameters behind the steps that were not measured.")
+          .field("ideal_s", &Of::ideal, "The run without failures and checkpoints.")
+          .field("nodes", &Of::nodes)
+          .field("spares", &Of::spares)
+          .field("histories", &Of::histories)
+          .field("seed", &Of::seed)
+          .field("causes", &Of::causes)
+          .field("without_rate", &Of::without_rate, "Causes whose rate nobody has counted.")
+          .field("between_s", &Of::between, "Mean time between failures of known rate.")
+          .group("checkpoint", &Of::checkpoint, checkpoint_group())
+          .field("policies", policies_of)
+          .field("arrangements", &Of::arrangements);
+  return record;
+}
+
 std::string elastic_json(const ElasticResult& result) {
-  Json causes = Json::array();
-  for (const CauseFigures& cause : result.causes)
-    causes.push_back({{"name", cause.name},
-                      {"units", cause.units},
-                      {"mtbf_s", known(cause.mtbf)},
-                      {"between_s", known(cause.between)},
-                      {"takes_nodes", cause.takes},
-                      {"repair_s", known(cause.repair)}});
-  Json policies = Json::array();
-  for (const PolicyFigures& figures : result.policies) policies.push_back(json_of(result, figures));
-  Json arrangements = Json::array();
-  for (const ArrangementFigures& each : result.arrangements)
-    arrangements.push_back({{"nodes", each.arrangement.nodes},
-                            {"replicas_lost", each.arrangement.replicas_lost},
-                            {"strategy", each.strategy},
-                            {"step_s", known(each.step)},
-                            {"low_s", known(each.low)},
-                            {"high_s", known(each.high)},
-                            {"tight", each.tight},
-                            {"idle_devices", each.idle}});
-  return Json{{"schema", "foreshard.elastic/1"},
-              {"name", result.name},
-              {"model", result.model},
-              {"cluster", result.cluster},
-              {"strategy", result.strategy},
-              {"train", result.train},
-              {"steps", result.steps},
-              {"step_s", result.step.in_base()},
-              {"low_s", result.low.in_base()},
-              {"high_s", result.high.in_base()},
-              {"evidence", evidence_of(result)},
-              {"ideal_s", result.ideal().in_base()},
-              {"nodes", result.nodes},
-              {"spares", result.spares},
-              {"histories", result.histories},
-              {"seed", result.seed},
-              {"causes", std::move(causes)},
-              {"without_rate", result.without_rate},
-              {"between_s", known(result.between)},
-              {"checkpoint",
-               {{"bytes", internal::whole(result.checkpoint.size)},
-                {"interval_s", result.checkpoint.interval.in_base()},
-                {"rule", result.checkpoint.rule},
-                {"blocked_s", result.checkpoint.blocked.in_base()},
-                {"written_s", result.checkpoint.written.in_base()}}},
-              {"policies", std::move(policies)},
-              {"arrangements", std::move(arrangements)}}
-             .dump(2) +
-         "\n";
+  return record::text_of(record::write(result), 2);
 }
 
 std::string elastic_text(const ElasticResult& result) {

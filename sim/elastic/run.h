@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -121,6 +122,7 @@ struct ElasticOptions {
 /// \return kInvalidInput with its place in the timeline or the study; the errors of StudyPlans.
 Result<ElasticResult> run_elastic(const LoadedTimeline& timeline, const ElasticOptions& options);
 
+const record::Record<ElasticResult>& record_of(const ElasticResult*);
 /// Schema foreshard.elastic/1.
 std::string elastic_json(const ElasticResult& result);
 std::string elastic_text(const ElasticResult& result);

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/quantity.h"
+#include "base/record/record.h"
 
 #include "sim/report/internal/page.h"
 #include "sim/report/json.h"
@@ -16,7 +16,8 @@
 namespace foreshard::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using record::Json;
+using record::Record;
 
 // A figure of the JSON: its location, its name and its unit.
 struct FigurePlace {
@@ -78,29 +79,6 @@ std::string change_of(double a, double b) {
   return a == 0 ? "" : fmt::format("{:+.1f} %", 100 * (b / a - 1));
 }
 
-// A part of the breakdown on both sides; the largest difference comes first.
-struct Term {
-  std::string key;
-  Seconds a;
-  Seconds b;
-};
-std::vector<Term> terms_of(const SideBySide& sides) {
-  std::vector<Term> terms;
-  for (const Outcome::Part& part : sides.a.breakdown) {
-    const auto other = std::ranges::find(sides.b.breakdown, part.key, &Outcome::Part::key);
-    terms.push_back(
-        {part.key, part.time, other == sides.b.breakdown.end() ? Seconds{} : other->time});
-  }
-  std::ranges::stable_sort(terms, std::greater{},
-                           [](const Term& term) { return std::abs((term.b - term.a).in_base()); });
-  return terms;
-}
-
-std::string label_of(const std::string& key) {
-  const auto part = std::ranges::find(sim::kBreakdownParts, key, &sim::BreakdownPart::key);
-  return part == std::end(sim::kBreakdownParts) ? key : std::string(part->label);
-}
-
 void write_changes(Page& page, const SideBySide& sides) {
   page.heading("What differs", sides.changes.empty() ? "" : "step of A with it alone as in B");
   if (sides.changes.empty()) page.line("  Nothing of what they were made from.");
@@ -127,11 +105,11 @@ void write_terms(Page& page, const SideBySide& sides) {
   page.heading("Where the time goes", "by difference");
   page.line(
       fmt::format("  {}{}{}{}", left("", 34), right("A", 13), right("B", 13), right("B - A", 15)));
-  for (const Term& term : terms_of(sides)) {
+  for (const SharedTerm& term : shared_terms(sides.a.breakdown, sides.b.breakdown)) {
     if (term.a == 0_s && term.b == 0_s) continue;
     // Sums of the same times in different orders count as equal.
     const bool same = std::abs((term.b - term.a).in_base()) < kRounding * term.a.in_base();
-    page.line(fmt::format("  {}{}{}{}", left(label_of(term.key), 34), right(format(term.a), 13),
+    page.line(fmt::format("  {}{}{}{}", left(label_of(term), 34), right(format(term.a), 13),
                           right(format(term.b), 13),
                           right(format(same ? 0_s : term.b - term.a), 15)));
   }
@@ -149,14 +127,27 @@ void write_evidence(Page& page, const SideBySide& sides) {
     page.remark("!", remark, Tone::kWarn);
 }
 
+// A figure on both sides.
+struct SharedFigure {
+  std::string what;
+  std::string unit;
+  std::optional<double> a;
+  std::optional<double> b;
+};
+
+std::vector<SharedFigure> figures_of(const SideBySide& sides) {
+  std::vector<SharedFigure> figures;
+  for (const Outcome::Figure& of_a : sides.a.figures)
+    figures.push_back({of_a.key, of_a.unit, of_a.value, sides.b.figure(of_a.key)});
+  return figures;
+}
+
 void write_figures(Page& page, const SideBySide& sides) {
   page.heading("What comes out", "");
-  for (const Outcome::Figure& of_a : sides.a.figures) {
-    const std::optional<double> of_b = sides.b.figure(of_a.key);
-    if (!of_a.value && !of_b) continue;
-    page.line(fmt::format("  {}{}{}{}", left(of_a.key, 28), right(shown(of_a.value, of_a.unit), 16),
-                          right(shown(of_b, of_a.unit), 16),
-                          right(of_a.value && of_b ? change_of(*of_a.value, *of_b) : "", 15)));
+  for (const auto& [what, unit, a, b] : figures_of(sides)) {
+    if (!a && !b) continue;
+    page.line(fmt::format("  {}{}{}{}", left(what, 28), right(shown(a, unit), 16),
+                          right(shown(b, unit), 16), right(a && b ? change_of(*a, *b) : "", 15)));
   }
   if (sides.a.low && sides.b.low)
     page.line(fmt::format("  {}{}{}", left("8 of 10 steps within", 28),
@@ -181,23 +172,105 @@ void write_crossing(Page& page, const Crossing& crossing) {
                               crossing.key, crossing.low, crossing.high));
 }
 
-Json side_json(const Outcome& side) {
-  return {{"name", side.name},
-          {"model", side.model},
-          {"cluster", side.cluster},
-          {"strategy", side.strategy},
-          {"feasible", side.feasible},
-          {"low_s", side.low ? Json(side.low->in_base()) : Json(nullptr)},
-          {"high_s", side.high ? Json(side.high->in_base()) : Json(nullptr)},
-          {"evidence", study::evidence_json(side.unmeasured)}};
-}
-
-template <class T>
-Json if_known(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+const Record<SharedFigure>& record_of(const SharedFigure*) {
+  static const auto record =
+      Record<SharedFigure>("figure")
+          .field("what", &SharedFigure::what, "'step', 'tokens', 'cost of a step', ...")
+          .field("unit", &SharedFigure::unit, "Empty for plain numbers.")
+          .field("a", &SharedFigure::a)
+          .field("b", &SharedFigure::b);
+  return record;
 }
 
 }  // namespace
+
+const Record<Outcome>& record_of(const Outcome*) {
+  static const auto record =
+      Record<Outcome>("side")
+          .field("name", &Outcome::name)
+          .field("model", &Outcome::model)
+          .field("cluster", &Outcome::cluster)
+          .field("strategy", &Outcome::strategy)
+          .field("feasible", &Outcome::feasible)
+          .field("low_s", &Outcome::low, "8 of 10 measured steps are expected within.")
+          .field("high_s", &Outcome::high)
+          .field("evidence", &Outcome::unmeasured);
+  return record;
+}
+
+const Record<SharedTerm>& record_of(const SharedTerm*) {
+  static const auto record = Record<SharedTerm>("term", "A part of both steps.")
+                                 .field("part", &SharedTerm::part, "Its key in a breakdown.")
+                                 .field("a_s", &SharedTerm::a)
+                                 .field("b_s", &SharedTerm::b);
+  return record;
+}
+
+const Record<Change>& record_of(const Change*) {
+  static const auto record =
+      Record<Change>("change", "A key of the study, or a file.")
+          .field("key", &Change::key)
+          .field("a", record::unless_empty<&Change::a>)
+          .field("b", record::unless_empty<&Change::b>)
+          .field("step_of_a_with_it_s", &Change::step, "The step of A with this change alone.");
+  return record;
+}
+
+const Record<Crossing>& record_of(const Crossing*) {
+  const auto between = [](const Crossing& crossing) {
+    return crossing.between
+               ? std::optional(std::array{crossing.between->first, crossing.between->second})
+               : std::nullopt;
+  };
+  static const auto record =
+      Record<Crossing>("break_even")
+          .field("key", &Crossing::key)
+          .field("metric", &Crossing::metric, "A quantity of the step.",
+                 record::one_of({"time", "usd", "energy"}))
+          .field("low", &Crossing::low, "Lower end of the searched range.")
+          .field("high", &Crossing::high)
+          .field("value", &Crossing::value, "Value in B at which both are equal, if there is one.")
+          .field("between", between, "Without a value: where the better side changes in a jump.")
+          .field("better", record::unless_empty<&Crossing::better>,
+                 "Without a value: the side that is better everywhere, or up to `between`.",
+                 {{"enum", {"A", "B", nullptr}}});
+  return record;
+}
+
+const Record<SideBySide>& record_of(const SideBySide*) {
+  const auto terms = [](const SideBySide& sides) {
+    return shared_terms(sides.a.breakdown, sides.b.breakdown);
+  };
+  static const auto record =
+      Record<SideBySide>::result("foreshard.side_by_side/1",
+                                 "Two predictions, as `compare` writes them (docs/sensitivity.md).")
+          .field("a", &SideBySide::a)
+          .field("b", &SideBySide::b)
+          .field("intervals_overlap", &SideBySide::intervals_overlap,
+                 "Whether a machine may order the two steps otherwise.")
+          .field("results", figures_of)
+          .field("terms", terms, "Largest difference first.")
+          .field("inputs", &SideBySide::changes, "Largest effect on the step first.")
+          .field("break_even", &SideBySide::crossing);
+  return record;
+}
+
+std::string label_of(const SharedTerm& term) {
+  const auto part = std::ranges::find(sim::kBreakdownParts, term.part, &sim::BreakdownPart::key);
+  return part == std::end(sim::kBreakdownParts) ? term.part : std::string(part->label);
+}
+
+std::vector<SharedTerm> shared_terms(const Terms& a, const Terms& b) {
+  std::vector<SharedTerm> terms;
+  for (const auto& [part, time] : a) {
+    const auto other = std::ranges::find(b, part, &Terms::value_type::first);
+    terms.push_back({part, time, other == b.end() ? Seconds() : other->second});
+  }
+  std::ranges::stable_sort(terms, std::greater{}, [](const SharedTerm& term) {
+    return std::abs((term.b - term.a).in_base());
+  });
+  return terms;
+}
 
 std::optional<double> Outcome::figure(std::string_view key) const {
   const auto found = std::ranges::find(figures, key, &Figure::key);
@@ -231,17 +304,15 @@ Result<Outcome> read_outcome(std::string_view text) {
   if (const auto low = number_at(json, "/step/low_s")) outcome.low = Seconds::from_base(*low);
   if (const auto high = number_at(json, "/step/high_s")) outcome.high = Seconds::from_base(*high);
   if (const Json* evidence = at(json, "/step/evidence")) {
-    try {
-      outcome.unmeasured = study::unmeasured_in(*evidence);
-    } catch (const Json::exception&) {
-      return fault("its step.evidence is not as simulate writes it");
-    }
+    auto read = record::read<study::Unmeasured>(*evidence);
+    if (!read) return fault("its step.evidence is not as simulate writes it");
+    outcome.unmeasured = *std::move(read);
   }
   const Json* parts = at(json, "/breakdown_s");
   if (parts == nullptr || !parts->is_object()) return fault("it has no breakdown_s");
   for (const auto& [key, time] : parts->items()) {
     if (!time.is_number()) return fault("breakdown_s." + key + " is no number");
-    outcome.breakdown.push_back({key, Seconds::from_base(time.get<double>())});
+    outcome.breakdown.emplace_back(key, Seconds::from_base(time.get<double>()));
   }
   for (const FigurePlace& place : kFigures)
     outcome.figures.push_back(
@@ -279,41 +350,7 @@ std::string to_text(const SideBySide& sides) {
 }
 
 std::string to_json(const SideBySide& sides) {
-  Json json = {{"schema", "foreshard.side_by_side/1"},
-               {"a", side_json(sides.a)},
-               {"b", side_json(sides.b)},
-               {"intervals_overlap", sides.intervals_overlap()},
-               {"results", Json::array()},
-               {"terms", Json::array()},
-               {"inputs", Json::array()},
-               {"break_even", nullptr}};
-  for (const Outcome::Figure& of_a : sides.a.figures)
-    json["results"].push_back({{"what", of_a.key},
-                               {"unit", of_a.unit},
-                               {"a", if_known(of_a.value)},
-                               {"b", if_known(sides.b.figure(of_a.key))}});
-  for (const Term& term : terms_of(sides))
-    json["terms"].push_back(
-        {{"part", term.key}, {"a_s", term.a.in_base()}, {"b_s", term.b.in_base()}});
-  for (const Change& change : sides.changes)
-    json["inputs"].push_back(
-        {{"key", change.key},
-         {"a", change.a.empty() ? Json(nullptr) : Json(change.a)},
-         {"b", change.b.empty() ? Json(nullptr) : Json(change.b)},
-         {"step_of_a_with_it_s", change.step ? Json(change.step->in_base()) : Json(nullptr)}});
-  if (sides.crossing)
-    json["break_even"] = {
-        {"key", sides.crossing->key},
-        {"metric", sides.crossing->metric},
-        {"low", sides.crossing->low},
-        {"high", sides.crossing->high},
-        {"value", if_known(sides.crossing->value)},
-        {"between", sides.crossing->between
-                        ? Json{sides.crossing->between->first, sides.crossing->between->second}
-                        : Json(nullptr)},
-        {"better", sides.crossing->better.empty() ? Json(nullptr) : Json(sides.crossing->better)}};
-  constexpr int kIndent = 1;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return record::text_of(record::write(sides), 1);
 }
 
 }  // namespace foreshard::report

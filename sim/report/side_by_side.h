@@ -9,12 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
 #include "sim/study/evidence.h"
 
 namespace foreshard::report {
+
+/// Parts of a step, by key: "tp_comm".
+using Terms = std::vector<std::pair<std::string, Seconds>>;
 
 /// The compared parts of a prediction.
 struct Outcome {
@@ -23,11 +27,7 @@ struct Outcome {
   std::string cluster;
   std::string strategy;
   bool feasible = true;
-  struct Part {
-    std::string key;  ///< "tp_comm"
-    Seconds time;
-  };
-  std::vector<Part> breakdown;  ///< Same order as in to_json.
+  Terms breakdown;
   /// "step", "tokens/s", "peak memory", ...: figures that neither side knows are left out.
   struct Figure {
     std::string key;
@@ -49,6 +49,18 @@ struct Outcome {
 };
 /// \return kInvalidInput if `json` is not a prediction (schema foreshard.prediction/1).
 Result<Outcome> read_outcome(std::string_view json);
+
+/// A part of two steps.
+struct SharedTerm {
+  std::string part;
+  Seconds a;
+  Seconds b;
+};
+/// The parts of `a`, largest difference first.
+std::vector<SharedTerm> shared_terms(const Terms& a, const Terms& b);
+/// The part's label, for people.
+std::string label_of(const SharedTerm& term);
+const record::Record<SharedTerm>& record_of(const SharedTerm*);
 
 /// An input in which the two sides differ.
 struct Change {
@@ -88,6 +100,7 @@ struct SideBySide {
 /// effect is unknown come last, sorted by key.
 void sort_by_effect(SideBySide& sides);
 
+const record::Record<SideBySide>& record_of(const SideBySide*);
 std::string to_text(const SideBySide& sides);
 /// Schema foreshard.side_by_side/1.
 std::string to_json(const SideBySide& sides);

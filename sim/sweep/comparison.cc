@@ -67,7 +67,7 @@ std::map<std::string, std::string> made_from(const Results& results, std::size_t
   const Outcome& outcome = *results.outcomes[point];
   std::map<std::string, std::string> inputs{
       {"model", outcome.model}, {"cluster", outcome.cluster}, {"strategy", outcome.strategy}};
-  for (const Setting& setting : outcome.settings) inputs[setting.path] = setting.value;
+  for (const auto& [path, value] : outcome.settings) inputs[path] = value;
   const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
   for (std::size_t i = 0; i < position.size(); ++i) {
     const AxisNames& axis = results.question.axes[i];

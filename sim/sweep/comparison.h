@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "sim/sweep/ranking.h"
@@ -54,6 +55,10 @@ struct Comparison {
 
 /// \return kInvalidInput if the two have axes in common, but no combination of their values.
 Result<Comparison> compare(const Results& a, const Results& b);
+
+/// A comparison with its sides; comparison_output.cc defines it.
+struct ComparisonReport;
+const record::Record<ComparisonReport>& record_of(const ComparisonReport*);
 
 /// The `top` largest effects, with their causes.
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,

@@ -2,50 +2,43 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <iterator>
 #include <utility>
 
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 
 #include "sim/report/numbers.h"
+#include "sim/report/side_by_side.h"
 #include "sim/study/records.h"
-#include "sim/study/evidence.h"
 #include "sim/sweep/comparison.h"
-#include "sim/sweep/internal/json.h"
-#include "sim/sweep/internal/words.h"
 
 namespace foreshard::sweep {
-namespace {
-
-using internal::Json;
-
-// A part of the time, on both sides.
-struct SharedTerm {
-  std::string key;
-  Seconds a;
-  Seconds b;
+struct ComparisonReport {
+  const Results* a;
+  const Results* b;
+  const Comparison* comparison;
 };
 
-// The parts of the steps of two points, largest difference first; parts that are zero on both sides
-// are left out.
-std::vector<SharedTerm> shared_terms(const Outcome& a, const Outcome& b) {
-  std::vector<SharedTerm> terms;
-  if (!a.figures || !b.figures) return terms;
-  for (const Term& term : a.figures->terms) {
-    const auto other = std::ranges::find(b.figures->terms, term.key, &Term::key);
-    const Seconds of_b = other == b.figures->terms.end() ? Seconds() : other->time;
-    if (term.time > Seconds() || of_b > Seconds()) terms.push_back({term.key, term.time, of_b});
-  }
-  std::ranges::stable_sort(terms, std::greater{}, [](const SharedTerm& term) {
-    return std::abs((term.b - term.a).in_base());
-  });
-  return terms;
+using record::at;
+using record::Record;
+
+const Record<Difference>& record_of(const Difference*) {
+  static const auto record = Record<Difference>("difference", "Null: that side has none.")
+                                 .field("key", &Difference::key)
+                                 .field("a", record::unless_empty<&Difference::a>)
+                                 .field("b", record::unless_empty<&Difference::b>);
+  return record;
 }
 
-std::string term_label(const std::string& key) {
-  const auto part = std::ranges::find(sim::kBreakdownParts, key, &sim::BreakdownPart::key);
-  return part == std::end(sim::kBreakdownParts) ? key : std::string(part->label);
+namespace {
+
+// The parts of the steps of two points; parts that are zero on both sides are left out.
+std::vector<report::SharedTerm> terms_of(const Outcome& a, const Outcome& b) {
+  if (!a.figures || !b.figures) return {};
+  auto terms = report::shared_terms(a.figures->terms, b.figures->terms);
+  std::erase_if(terms, [](const auto& term) { return term.a <= 0_s && term.b <= 0_s; });
+  return terms;
 }
 
 // Money and energy for tokens are given per million tokens.
@@ -55,7 +48,7 @@ bool is_of_a_million(const Comparison& comparison) {
 
 std::string of_what(const Comparison& comparison) {
   if (comparison.work == Work::kTraining) return "of the training";
-  const std::string_view word = internal::word_of(comparison.work);
+  const std::string_view word = yaml::name_of(comparison.work);
   return is_of_a_million(comparison) ? fmt::format("of a million {}s", word)
                                      : fmt::format("of a {}", word);
 }
@@ -130,10 +123,9 @@ std::string pair_text(const Results& a, const Results& b, const Comparison& comp
   const auto add = [&](const std::string& line) { text += fmt::format("{:>38}{}\n", "", line); };
   for (const Difference& each : pair.inputs) add(difference_text(each));
   std::size_t shown = 0;
-  for (const SharedTerm& term : shared_terms(one, other)) {
+  for (const report::SharedTerm& term : terms_of(one, other)) {
     if (shown++ == kMostTerms || std::abs((term.b - term.a) / one.figures->step) < kLeast) break;
-    add(fmt::format("{} of a step: {} -> {}", term_label(term.key), format(term.a),
-                    format(term.b)));
+    add(fmt::format("{} of a step: {} -> {}", label_of(term), format(term.a), format(term.b)));
   }
   for (const auto& [who, outcome] : {std::pair("A", &one), std::pair("B", &other)})
     if (!outcome->figures)
@@ -148,60 +140,116 @@ std::string side_text(const char* who, const Results& results) {
       grouped(all), results.question.description.empty() ? "" : "; ", results.question.description);
 }
 
-Json side_json(const Results& results) {
-  return {{"name", results.question.name},
-          {"description", results.question.description},
-          {"train", internal::or_null(results.question.train)},
-          {"points", results.outcomes.size()},
-          {"done", results.done()}};
+// A point of a pair.
+struct Side {
+  std::size_t point;
+  const Outcome* outcome;
+  std::optional<WorkFigures> work;  // present if it runs
+};
+
+const Record<Side>& record_of(const Side*) {
+  const auto step = [](auto member) {
+    return [member](const Side& side) {
+      const auto& figures = side.outcome->figures;
+      return figures ? std::optional((*figures).*member) : std::nullopt;
+    };
+  };
+  const auto work = [](auto member) {
+    return [member](const Side& side) {
+      return side.work ? std::optional(std::invoke(member, *side.work)) : std::nullopt;
+    };
+  };
+  static const auto record = Record<Side>("point", "Null: it does not run, or this is unknown.")
+                                 .field("point", &Side::point)
+                                 .field("status", at<&Side::outcome, &Outcome::status>)
+                                 .field("why", at<&Side::outcome, &Outcome::why>)
+                                 .field("step_s", step(&StepFigures::step))
+                                 .field("time_s", work(&WorkFigures::time))
+                                 .field("low_s", work(&WorkFigures::low))
+                                 .field("high_s", work(&WorkFigures::high))
+                                 .field("usd", work(&WorkFigures::usd))
+                                 .field("kwh", work(&WorkFigures::kwh))
+                                 .field("evidence", step(&StepFigures::unmeasured));
+  return record;
 }
 
-Json differences_json(const std::vector<Difference>& differences) {
-  Json list = Json::array();
-  for (const Difference& one : differences)
-    list.push_back({{"key", one.key},
-                    {"a", one.a.empty() ? Json(nullptr) : Json(one.a)},
-                    {"b", one.b.empty() ? Json(nullptr) : Json(one.b)}});
-  return list;
+struct PairReport {
+  std::vector<std::pair<std::string, std::string>> axes;
+  Side a;
+  Side b;
+  const Pair* pair;
+  bool may_be_otherwise;
+};
+
+std::vector<PairReport> pairs_of(const ComparisonReport& report) {
+  const Comparison& comparison = *report.comparison;
+  const auto side = [&](const Results& results, std::size_t point) {
+    const Outcome& outcome = *results.outcomes[point];
+    std::optional<WorkFigures> work;
+    if (outcome.figures) work = figures_of(outcome, comparison.work);
+    return Side{point, &outcome, work};
+  };
+  std::vector<PairReport> pairs;
+  for (const Pair& pair : comparison.pairs) {
+    const Side a = side(*report.a, pair.a);
+    const Side b = side(*report.b, pair.b);
+    pairs.push_back({{}, a, b, &pair, may_be_otherwise(*a.outcome, *b.outcome, comparison)});
+    for (std::size_t i = 0; i < comparison.axes.size(); ++i)
+      pairs.back().axes.emplace_back(comparison.axes[i], pair.values[i]);
+  }
+  return pairs;
 }
 
-Json point_json(std::size_t point, const Outcome& outcome, Work work) {
-  Json json = {{"point", point},     {"status", yaml::name_of(outcome.status)},
-               {"why", outcome.why}, {"step_s", nullptr},
-               {"time_s", nullptr},  {"low_s", nullptr},
-               {"high_s", nullptr},  {"usd", nullptr},
-               {"kwh", nullptr},     {"evidence", nullptr}};
-  if (!outcome.figures) return json;
-  const WorkFigures figures = figures_of(outcome, work);
-  json["step_s"] = outcome.figures->step.in_base();
-  json["time_s"] = figures.time.in_base();
-  json["low_s"] = figures.low.in_base();
-  json["high_s"] = figures.high.in_base();
-  json["evidence"] = study::evidence_json(outcome.figures->unmeasured);
-  json["usd"] = internal::known(figures.usd);
-  if (figures.energy) json["kwh"] = *figures.energy / 1_kWh;
-  return json;
+const Record<PairReport>& record_of(const PairReport*) {
+  const auto terms = [](const PairReport& pair) {
+    return terms_of(*pair.a.outcome, *pair.b.outcome);
+  };
+  static const auto record =
+      Record<PairReport>("pair")
+          .field("axes", &PairReport::axes, "The values that both points have.")
+          .field("effect", at<&PairReport::pair, &Pair::effect>, "B over A, less 1.")
+          .field("intervals_overlap", &PairReport::may_be_otherwise,
+                 "Whether a machine may order the two otherwise.")
+          .field("a", &PairReport::a)
+          .field("b", &PairReport::b)
+          .field("inputs", at<&PairReport::pair, &Pair::inputs>)
+          .field("terms", terms, "Seconds of a step, largest difference first.");
+  return record;
 }
 
-Json pair_json(const Results& a, const Results& b, const Comparison& comparison, const Pair& pair) {
-  const Outcome& one = *a.outcomes[pair.a];
-  const Outcome& other = *b.outcomes[pair.b];
-  Json axes = Json::object();
-  for (std::size_t i = 0; i < comparison.axes.size(); ++i)
-    axes[comparison.axes[i]] = pair.values[i];
-  Json terms = Json::array();
-  for (const SharedTerm& term : shared_terms(one, other))
-    terms.push_back({{"part", term.key}, {"a_s", term.a.in_base()}, {"b_s", term.b.in_base()}});
-  return {{"axes", std::move(axes)},
-          {"effect", internal::or_null(pair.effect)},
-          {"intervals_overlap", may_be_otherwise(one, other, comparison)},
-          {"a", point_json(pair.a, one, comparison.work)},
-          {"b", point_json(pair.b, other, comparison.work)},
-          {"inputs", differences_json(pair.inputs)},
-          {"terms", std::move(terms)}};
+Record<Results> side_group() {
+  return Record<Results>()
+      .field("name", at<&Results::question, &Question::name>)
+      .field("description", at<&Results::question, &Question::description>)
+      .field("train", at<&Results::question, &Question::train>)
+      .field("points", [](const Results& results) { return results.outcomes.size(); })
+      .field("done", &Results::done);
 }
 
 }  // namespace
+
+const Record<ComparisonReport>& record_of(const ComparisonReport*) {
+  using Of = ComparisonReport;
+  static const auto record =
+      Record<Of>::result("foreshard.sweep_comparison/1",
+                         "What differs between the results of two studies (`compare A B`).")
+          .group(
+              "a", [](const Of& of) -> const Results& { return *of.a; }, side_group())
+          .group(
+              "b", [](const Of& of) -> const Results& { return *of.b; }, side_group())
+          .field("work", at<&Of::comparison, &Comparison::work>, "The work of times, USD and kWh.")
+          .field("by", at<&Of::comparison, &Comparison::by>,
+                 "The measure that ranks the points of A.")
+          .field("axes", at<&Of::comparison, &Comparison::axes>, "Axes that both have.")
+          .field("inputs", at<&Of::comparison, &Comparison::inputs>, "Keys of the sweeps' files.")
+          .field(
+              "evidence", [](const Of& of) { return evidence_of(*of.a, *of.b, *of.comparison); },
+              "Parameters behind the points that were not measured.")
+          .field("pairs", pairs_of)
+          .field("left_out", at<&Of::comparison, &Comparison::left_out>,
+                 "Values of common axes that only one side has.");
+  return record;
+}
 
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,
                             std::int64_t top) {
@@ -237,19 +285,7 @@ std::string comparison_text(const Results& a, const Results& b, const Comparison
 }
 
 std::string comparison_json(const Results& a, const Results& b, const Comparison& comparison) {
-  Json pairs = Json::array();
-  for (const Pair& pair : comparison.pairs) pairs.push_back(pair_json(a, b, comparison, pair));
-  const Json json = {{"schema", "foreshard.sweep_comparison/1"},
-                     {"a", side_json(a)},
-                     {"b", side_json(b)},
-                     {"work", internal::word_of(comparison.work)},
-                     {"by", yaml::name_of(comparison.by)},
-                     {"axes", comparison.axes},
-                     {"inputs", differences_json(comparison.inputs)},
-                     {"evidence", evidence_of(a, b, comparison)},
-                     {"pairs", std::move(pairs)},
-                     {"left_out", comparison.left_out}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return record::text_of(record::write(ComparisonReport{&a, &b, &comparison}), 1);
 }
 
 }  // namespace foreshard::sweep

@@ -14,12 +14,12 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/quoted.h"
 
-#include "sim/study/records.h"
 #include "sim/search/output.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"
 #include "sim/simulate/sensitivity.h"
 #include "sim/study/evidence.h"
+#include "sim/study/records.h"
 #include "sim/study/run.h"
 #include "sim/sweep/grid.h"
 #include "sim/sweep/results.h"
@@ -153,7 +153,7 @@ std::vector<Term> terms_of(const sim::Breakdown& breakdown) {
   std::vector<Term> terms;
   terms.reserve(sim::kBreakdownParts.size());
   for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-    terms.push_back({std::string(part.key), breakdown.*part.time});
+    terms.emplace_back(part.key, breakdown.*part.time);
   return terms;
 }
 
@@ -167,9 +167,10 @@ Result<std::vector<Worth>> worth_of(const study::LoadedStudy& study, const study
                    sim::sensitivities_of(run.cluster, run.program, study.communication, options));
   std::vector<Worth> worth;
   worth.reserve(found.of.size());
-  for (const sim::Sensitivity& one : found.of)
-    worth.push_back(
-        {std::string(key_of(one.speed.kind)), one.speed.device, one.elasticity, one.step_at_more});
+  for (const auto& [speed, elasticity, step] : found.of) {
+    worth.push_back({std::string(key_of(speed.kind)), {}, elasticity, step});
+    if (!speed.device.empty()) worth.back().device = speed.device;
+  }
   return worth;
 }
 
@@ -268,7 +269,7 @@ Result<Outcome> searched(const Setup& setup, std::int64_t index, const study::Lo
       study::load_study(files, {.catalogue = setup.catalogue, .overrides = std::move(overrides)});
   if (!best) return outcome_of(best.error(), std::move(outcome));
   FORESHARD_ASSIGN(outcome, simulated(setup, *best));
-  for (const yaml::Override& each : found) outcome.settings.push_back({each.path, each.value});
+  for (const yaml::Override& each : found) outcome.settings.emplace_back(each.path, each.value);
   return outcome;
 }
 

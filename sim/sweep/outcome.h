@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "base/yaml/names.h"
@@ -24,26 +25,16 @@ enum class PointStatus : std::uint8_t {
 };
 const yaml::Names<PointStatus>& yaml_names(const PointStatus*);
 
-/// A value for `--set`: part of the strategy that a search found.
-struct Setting {
-  std::string path;
-  std::string value;
+/// A path and its value, for `--set`: part of the strategy that a search found.
+using Setting = std::pair<std::string, std::string>;
 
-  bool operator==(const Setting&) const = default;
-};
-
-/// A part of a step's time, by the key of sim/study/records.h: "tp_comm".
-struct Term {
-  std::string key;
-  Seconds time;
-
-  bool operator==(const Term&) const = default;
-};
+/// A part of a step and its time, by the key of sim/study/records.h: "tp_comm".
+using Term = std::pair<std::string, Seconds>;
 
 /// The effect of a faster part of the machine (sim/simulate/sensitivity.h).
 struct Worth {
-  std::string speed;   ///< "network_bandwidth", as key_of(SpeedKind) writes it.
-  std::string device;  ///< Name of the device type; empty for parts that belong to no device.
+  std::string speed;                  ///< "network_bandwidth", as key_of(SpeedKind) writes it.
+  std::optional<std::string> device;  ///< The device type, where the part belongs to one.
   double elasticity = 0;
   Seconds step;  ///< Step time with 10 % more of this speed alone.
 
@@ -103,9 +94,10 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-/// The outcome in base units. Each number reads back as the same number; sizes are whole bytes.
-nlohmann::ordered_json json_of(const Outcome& outcome);
-/// The outcome in one line.
+const record::Record<Worth>& record_of(const Worth*);
+const record::Record<Outcome>& record_of(const Outcome*);
+
+/// The outcome in one line. Each number reads back as the same number; sizes are whole bytes.
 std::string text_of(const Outcome& outcome);
 /// \return kInvalidInput if `text` does not come from text_of.
 Result<Outcome> outcome_in(std::string_view text);

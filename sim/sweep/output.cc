@@ -1,250 +1,338 @@
 // JSON and CSV; text.cc has the text.
 #include "sim/sweep/output.h"
 
-#include <cmath>
+#include <algorithm>
 #include <fmt/format.h>
-#include <set>
+#include <map>
 #include <utility>
 
-#include "base/csv.h"
-#include "base/text.h"
+#include "base/record/csv.h"
+#include "base/record/record.h"
 
 #include "sim/sweep/crossings.h"
 #include "sim/sweep/internal/doubts.h"
-#include "sim/sweep/internal/json.h"
-#include "sim/sweep/internal/words.h"
 
 namespace foreshard::sweep {
+
+struct SweepReport {
+  const Results* results;
+  const Ranking* ranking;
+};
+
 namespace {
 
-using internal::Json;
-using internal::known;
-using internal::or_null;
+using record::at;
+using record::Json;
+using record::Record;
 
-constexpr double kJoulesPerKwh = 3.6e6;
+template <auto kMember>
+constexpr auto asked = at<&SweepReport::results, &Results::question, kMember>;
+template <auto kMember>
+constexpr auto ranked = at<&SweepReport::ranking, kMember>;
 
-Json positive(double number) {
-  return number > 0 ? Json(number) : Json(nullptr);
+std::optional<double> if_positive(double number) {
+  return number > 0 ? std::optional(number) : std::nullopt;
 }
 
-// Figures that follow from the step of a point that runs.
-Json derived(const StepFigures& step, const WorkFigures& work) {
-  const double time = step.step.in_base();
-  return {{"tokens_per_s", positive(step.tokens / time)},
-          {"samples_per_s", positive(step.samples / time)},
-          {"tokens_per_usd", step.usd && step.usd->in_base() > 0
-                                 ? positive(step.tokens / step.usd->in_base())
-                                 : Json(nullptr)},
-          {"headroom_bytes", std::llround(step.headroom().in_base())},
-          {"time_s", work.time.in_base()},
-          {"low_s", work.low.in_base()},
-          {"high_s", work.high.in_base()},
-          {"usd", known(work.usd)},
-          {"usd_low", work.usd ? Json(interval_of(work, Measure::kUsd).low) : Json(nullptr)},
-          {"usd_high", work.usd ? Json(interval_of(work, Measure::kUsd).high) : Json(nullptr)},
-          {"kwh", work.energy ? Json(work.energy->in_base() / kJoulesPerKwh) : Json(nullptr)},
-          {"co2_kg", known(work.carbon)}};
+// A point that runs, in the work by which points are compared.
+struct Whole {
+  const StepFigures* step;
+  WorkFigures work;
+};
+
+const Record<Whole>& record_of(const Whole*) {
+  const auto per_second = [](double StepFigures::*amount) {
+    return [amount](const Whole& of) {
+      return if_positive(of.step->*amount / of.step->step.in_base());
+    };
+  };
+  const auto tokens_per_usd = [](const Whole& of) {
+    const auto& usd = of.step->usd;
+    return usd && *usd > 0_USD ? if_positive(of.step->tokens / usd->in_base()) : std::nullopt;
+  };
+  const auto usd = [](double MeasureInterval::*end) {
+    return [end](const Whole& of) {
+      return of.work.usd ? std::optional(interval_of(of.work, Measure::kUsd).*end) : std::nullopt;
+    };
+  };
+  static const auto record =
+      Record<Whole>("whole", "Figures of what `work` says.")
+          .field("tokens_per_s", per_second(&StepFigures::tokens))
+          .field("samples_per_s", per_second(&StepFigures::samples))
+          .field("tokens_per_usd", tokens_per_usd)
+          .field("headroom_bytes", at<&Whole::step, &StepFigures::headroom>)
+          .field("time_s", at<&Whole::work, &WorkFigures::time>)
+          .field("low_s", at<&Whole::work, &WorkFigures::low>)
+          .field("high_s", at<&Whole::work, &WorkFigures::high>)
+          .field("usd", at<&Whole::work, &WorkFigures::usd>)
+          .field("usd_low", usd(&MeasureInterval::low), "Money has the relative error of time.")
+          .field("usd_high", usd(&MeasureInterval::high))
+          .field("kwh", at<&Whole::work, &WorkFigures::kwh>)
+          .field("co2_kg", at<&Whole::work, &WorkFigures::carbon>);
+  return record;
 }
 
-Json point_of(const Results& results, const Ranking& ranking, std::size_t point) {
-  const Outcome& outcome = *results.outcomes[point];
-  const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
-  Json axes = Json::object();
-  for (std::size_t i = 0; i < position.size(); ++i) {
-    const AxisNames& axis = results.question.axes[i];
-    axes[axis.name] = axis.values[position[i]];
+struct PointReport {
+  std::size_t point;
+  std::vector<std::pair<std::string, std::string>> axes;
+  const Outcome* outcome;
+  std::optional<Whole> whole;
+  std::string command;
+  bool on_front;
+  bool on_room_front;
+};
+
+std::vector<PointReport> points_of(const SweepReport& sweep) {
+  const auto& [question, outcomes] = *sweep.results;
+  const Ranking& ranking = *sweep.ranking;
+  std::vector<PointReport> points;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i]) continue;
+    const Outcome& outcome = *outcomes[i];
+    points.push_back({i,
+                      {},
+                      &outcome,
+                      {},
+                      command_of(question, i, outcome),
+                      ranking.on_front[i],
+                      ranking.on_room_front[i]});
+    const auto position = position_of(static_cast<std::int64_t>(i), question.axes);
+    for (std::size_t axis = 0; axis < position.size(); ++axis)
+      points.back().axes.emplace_back(question.axes[axis].name,
+                                      question.axes[axis].values[position[axis]]);
+    if (outcome.figures)
+      points.back().whole = Whole{&*outcome.figures, figures_of(outcome, ranking.work)};
   }
-  Json json = {{"point", point}, {"axes", std::move(axes)}};
-  json.update(json_of(outcome));
-  json["whole"] = outcome.figures ? derived(*outcome.figures, figures_of(outcome, ranking.work))
-                                  : Json(nullptr);
-  json["command"] = command_of(results.question, point, outcome);
-  json["on_front"] = static_cast<bool>(ranking.on_front[point]);
-  json["on_room_front"] = static_cast<bool>(ranking.on_room_front[point]);
-  return json;
+  return points;
 }
 
-Json goal_of(const Question& question) {
-  if (!question.goal) return nullptr;
-  return {{"within_s", known(question.goal->within)},
-          {"budget_usd", known(question.goal->budget)},
-          {"minimise", yaml::name_of(question.goal->minimise)}};
+const Record<PointReport>& record_of(const PointReport*) {
+  static const auto record =
+      Record<PointReport>("point")
+          .field("point", &PointReport::point, "Its place in the grid; the last axis is fastest.")
+          .field("axes", &PointReport::axes)
+          .with([](const PointReport& point) -> const Outcome& { return *point.outcome; },
+                record_of(static_cast<const Outcome*>(nullptr)))
+          .field("whole", &PointReport::whole)
+          .field("command", &PointReport::command, "Repeats the point, in the sweep's folder.")
+          .field("on_front", &PointReport::on_front, "Whether none is both faster and cheaper.")
+          .field("on_room_front", &PointReport::on_room_front,
+                 "Whether none is faster, cheaper and leaves more memory free.");
+  return record;
 }
 
-Json verdict_of(const Ranking& ranking) {
-  if (!ranking.verdict) return nullptr;
-  Json missed = Json::array();
-  for (const Miss& miss : ranking.verdict->missed)
-    missed.push_back({{"point", miss.point},
-                      {"late_s", miss.late.in_base()},
-                      {"over_usd", miss.over.in_base()},
-                      {"unknown", miss.unknown},
-                      {"may_meet", miss.may_meet}});
-  return {{"met", ranking.verdict->met},
-          {"may_miss", ranking.verdict->may_miss},
-          {"missed", std::move(missed)}};
-}
+struct BestWith {
+  std::string axis;
+  std::string value;
+  std::optional<std::size_t> point;
+};
 
-// Points that are left out of the ranking or the fronts.
-Json left_out_json(const Results& results, const Ranking& ranking) {
-  const internal::Missing missing = internal::missing_of(results, ranking);
-  return {{"unknown", ranking.unknown},
-          {"off_front", ranking.off_front},
-          {"devices", missing.devices},
-          {"remedy", missing.message}};
-}
-
-Json crossings_json(const Results& results, const Ranking& ranking) {
-  Json list = Json::array();
-  for (const Crossing& one : crossings_of(results, ranking)) {
-    const AxisNames& along = results.question.axes[one.along];
-    const AxisNames& between = results.question.axes[one.between];
-    list.push_back({{"along", along.name},
-                    {"between", between.name},
-                    {"first", between.values[one.first]},
-                    {"then", between.values[one.then]},
-                    {"low", along.values[one.low]},
-                    {"high", along.values[one.high]},
-                    {"at", one.at},
-                    {"unit", one.unit},
-                    {"best", one.best}});
+std::vector<BestWith> best_with(const SweepReport& sweep) {
+  std::vector<BestWith> list;
+  for (std::size_t i = 0; i < sweep.ranking->best_with.size(); ++i) {
+    const AxisNames& axis = sweep.results->question.axes[i];
+    for (std::size_t j = 0; j < axis.values.size(); ++j)
+      list.push_back({axis.name, axis.values[j], sweep.ranking->best_with[i][j]});
   }
+  return list;
+}
+
+const Record<BestWith>& record_of(const BestWith*) {
+  static const auto record = Record<BestWith>("best_with", "The best point with a value.")
+                                 .field("axis", &BestWith::axis)
+                                 .field("value", &BestWith::value)
+                                 .field("point", &BestWith::point, "Null: none runs.");
+  return record;
+}
+
+// A crossing with its axes.
+struct BreakEven {
+  Crossing crossing;
+  AxisNames along;
+  AxisNames between;
+};
+
+std::vector<BreakEven> break_even(const SweepReport& sweep) {
+  const std::vector<AxisNames>& axes = sweep.results->question.axes;
+  std::vector<BreakEven> list;
+  for (const Crossing& one : crossings_of(*sweep.results, *sweep.ranking))
+    list.push_back({one, axes[one.along], axes[one.between]});
   return list;
 }
 
-// Speeds in the points' worth, by kind and device; the CSV has two columns for each.
-using Speeds = std::set<std::pair<std::string, std::string>>;
-Speeds speeds_of(const Results& results) {
-  Speeds speeds;
-  for (const auto& outcome : results.outcomes)
-    if (outcome && outcome->figures && outcome->figures->worth)
-      for (const Worth& one : *outcome->figures->worth) speeds.emplace(one.speed, one.device);
-  return speeds;
+const Record<BreakEven>& record_of(const BreakEven*) {
+  using Axis = AxisNames BreakEven::*;
+  const auto value = [](Axis axis, std::size_t Crossing::*index) {
+    return [axis, index](const BreakEven& one) { return (one.*axis).values[one.crossing.*index]; };
+  };
+  static const auto record =
+      Record<BreakEven>("break_even")
+          .field("along", at<&BreakEven::along, &AxisNames::name>, "A numeric axis.")
+          .field("between", at<&BreakEven::between, &AxisNames::name>, "The axis of two choices.")
+          .field("first", value(&BreakEven::between, &Crossing::first), "It is better up to `low`.")
+          .field("then", value(&BreakEven::between, &Crossing::then), "Better from `high` on.")
+          .field("low", value(&BreakEven::along, &Crossing::low))
+          .field("high", value(&BreakEven::along, &Crossing::high))
+          .field("at", at<&BreakEven::crossing, &Crossing::at>, "Where both are equal.")
+          .field("unit", at<&BreakEven::crossing, &Crossing::unit>)
+          .field("best", at<&BreakEven::crossing, &Crossing::best>,
+                 "Whether no other choice is better at `low` or `high`.");
+  return record;
 }
 
-std::string speed_columns(const Speeds& speeds) {
-  std::string text;
-  for (const auto& [speed, device] : speeds) {
-    const std::string name = device.empty() ? speed : fmt::format("{} {}", speed, device);
-    for (const char* what : {"elasticity of ", "step_s at 10 percent more "})
-      text += "," + csv_field(what + name);
-  }
-  return text;
-}
-
-std::string speed_cells(const Speeds& speeds, const Outcome& outcome) {
-  std::string text;
-  for (const auto& [speed, device] : speeds) {
-    const Worth* found = nullptr;
-    if (outcome.figures && outcome.figures->worth)
-      for (const Worth& one : *outcome.figures->worth)
-        if (one.speed == speed && one.device == device) found = &one;
-    text += found == nullptr ? ",,"
-                             : fmt::format(",{},{}", Json(found->elasticity).dump(),
-                                           Json(found->step.in_base()).dump());
-  }
-  return text;
-}
-
-Json best_with(const Results& results, const Ranking& ranking) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
-    const AxisNames& axis = results.question.axes[i];
-    for (std::size_t j = 0; j < ranking.best_with[i].size(); ++j)
-      list.push_back({{"axis", axis.name},
-                      {"value", axis.values[j]},
-                      {"point", or_null(ranking.best_with[i][j])}});
-  }
-  return list;
+Record<SweepReport> left_out_group() {
+  using internal::Missing;
+  const auto missing = [](auto Missing::*member) {
+    return [member](const SweepReport& sweep) {
+      return internal::missing_of(*sweep.results, *sweep.ranking).*member;
+    };
+  };
+  return Record<SweepReport>()
+      .field("unknown", ranked<&Ranking::unknown>,
+             "The last points of `ranked`: they run, but their price or energy, by which points "
+             "are ordered or which the goal limits, is unknown.")
+      .field("off_front", ranked<&Ranking::off_front>,
+             "Points without a price, while others have one: they are on no front.")
+      .field("devices", missing(&Missing::devices), "Types without a price, or without a power.")
+      .field("remedy", missing(&Missing::message), "What to give; empty: nothing is missing.");
 }
 
 }  // namespace
 
-std::string sweep_json(const Results& results, const Ranking& ranking) {
-  const Question& question = results.question;
-  Json axes = Json::array();
-  for (const AxisNames& axis : question.axes)
-    axes.push_back({{"name", axis.name}, {"values", axis.values}});
-  Json points = Json::array();
-  for (std::size_t i = 0; i < results.outcomes.size(); ++i)
-    if (results.outcomes[i]) points.push_back(point_of(results, ranking, i));
-  const Json json = {{"schema", kSweepSchema},
-                     {"name", question.name},
-                     {"description", question.description},
-                     {"inputs", question.said},
-                     {"axes", std::move(axes)},
-                     {"searched", question.searched},
-                     {"train", or_null(question.train)},
-                     {"work", internal::word_of(ranking.work)},
-                     {"ranked_by", yaml::name_of(question.rank)},
-                     {"goal", goal_of(question)},
-                     {"sensitivities", question.sensitivities},
-                     {"points", results.outcomes.size()},
-                     {"done", results.done()},
-                     {"ranked", ranking.ranked},
-                     {"left_out", left_out_json(results, ranking)},
-                     {"overlapping_the_best", ranking.overlapping},
-                     {"evidence", internal::evidence_of(results, ranking)},
-                     {"best_with", best_with(results, ranking)},
-                     {"break_even", crossings_json(results, ranking)},
-                     {"verdict", verdict_of(ranking)},
-                     {"closest", or_null(ranking.closest)},
-                     {"results", std::move(points)}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+const Record<Miss>& record_of(const Miss*) {
+  static const auto record =
+      Record<Miss>("miss", "A point that runs and does not meet the goal.")
+          .field("point", &Miss::point)
+          .field("late_s", &Miss::late)
+          .field("over_usd", &Miss::over)
+          .field("unknown", &Miss::unknown, "Whether its price or energy is unknown.")
+          .field("may_meet", &Miss::may_meet, "Whether missed limits lie in its intervals.");
+  return record;
 }
 
-std::string sweep_csv(const Results& results, const Ranking& ranking) {
-  const Speeds speeds = speeds_of(results);
-  const std::string columns =
-      ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
-      "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,co2_kg,"
-      "hosts_without_power,tokens_per_usd,on_front,on_room_front,tight,missing_bytes,why,usd_low,"
-      "usd_high,unmeasured_share,evidence,without_price,command" +
-      speed_columns(speeds);
-  std::string text = "point";
-  for (const AxisNames& axis : results.question.axes) {
-    const std::string name = csv_field(axis.name);
-    const bool is_taken =
-        name == "point" || (columns + ",").find("," + name + ",") != std::string::npos;
-    text += "," + (is_taken ? csv_field("axis " + axis.name) : name);
-  }
-  text += columns + "\n";
-  const auto cell = [&](const Json& value) {
-    text += "," + (value.is_null()     ? ""
-                   : value.is_string() ? csv_field(value.get<std::string>())
-                                       : value.dump());
+const Record<Verdict>& record_of(const Verdict*) {
+  static const auto record =
+      Record<Verdict>("verdict")
+          .field("met", &Verdict::met, "Points that meet the goal, best first.")
+          .field("may_miss", &Verdict::may_miss, "Whether a limit is in an interval of the first.")
+          .field("missed", &Verdict::missed, "Nearest first.");
+  return record;
+}
+
+const Record<SweepReport>& record_of(const SweepReport*) {
+  const auto evidence = [](const SweepReport& sweep) {
+    return internal::evidence_of(*sweep.results, *sweep.ranking);
   };
-  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
-    if (!results.outcomes[i]) continue;
-    const Json point = point_of(results, ranking, i);
-    text += std::to_string(i);
-    for (const auto& [axis, value] : point["axes"].items()) cell(value);
-    for (const char* key : {"status", "model", "cluster", "strategy"}) cell(point[key]);
-    const auto of = [&](const char* part, const char* key) {
-      return point[part].is_null() ? Json(nullptr) : point[part][key];
-    };
-    for (const char* key : {"devices", "time_s", "low_s", "high_s", "mfu"}) cell(of("step", key));
-    for (const char* key : {"tokens_per_s", "samples_per_s"}) cell(of("whole", key));
-    cell(of("step", "peak_bytes"));
-    cell(of("whole", "headroom_bytes"));
-    cell(internal::word_of(ranking.work));
-    for (const char* key : {"time_s", "low_s", "high_s", "usd", "kwh", "co2_kg"})
-      cell(of("whole", key));
-    const auto& figures = results.outcomes[i]->figures;
-    cell(figures ? join(figures->without_host_power, " ") : "");
-    cell(of("whole", "tokens_per_usd"));
-    for (const char* key : {"on_front", "on_room_front"}) cell(point[key]);
-    cell(of("step", "tight"));
-    for (const char* key : {"missing_bytes", "why"}) cell(point[key]);
-    for (const char* key : {"usd_low", "usd_high"}) cell(of("whole", key));
-    cell(figures ? Json(figures->unmeasured.share) : Json(nullptr));
-    cell(figures ? join(figures->unmeasured.remarks, "; ") : "");
-    cell(figures ? join(figures->without_price, " ") : "");
-    cell(point["command"]);
-    text += speed_cells(speeds, *results.outcomes[i]);
-    text += '\n';
+  static const auto record =
+      Record<SweepReport>::result(std::string(kSweepSchema), "Results of `study` on a grid.")
+          .field("name", asked<&Question::name>)
+          .field("description", asked<&Question::description>)
+          .field("inputs", asked<&Question::said>, "What the sweep's file says, by key.")
+          .field("axes", asked<&Question::axes>)
+          .field("searched", asked<&Question::searched>, "Whether strategies were searched for.")
+          .field("train", asked<&Question::train>, "Length of the training.")
+          .field("work", ranked<&Ranking::work>, "The work that `whole` is about.")
+          .field("ranked_by", asked<&Question::rank>)
+          .field("goal", asked<&Question::goal>)
+          .field("sensitivities", asked<&Question::sensitivities>, "Whether points have them.")
+          .field("points", [](const SweepReport& sweep) { return sweep.results->outcomes.size(); })
+          .field("done", at<&SweepReport::results, &Results::done>, "Points with a result.")
+          .field("ranked", ranked<&Ranking::ranked>, "Points that run, best first.")
+          .group("left_out", left_out_group())
+          .field("overlapping_the_best", ranked<&Ranking::overlapping>,
+                 "Number of points whose interval overlaps that of the first.")
+          .field("evidence", evidence, "Parameters behind the points that were not measured.")
+          .field("best_with", best_with)
+          .field("break_even", break_even)
+          .field("verdict", ranked<&Ranking::verdict>)
+          .field("closest", ranked<&Ranking::closest>, "If nothing runs, the closest point.")
+          .field("results", points_of);
+  return record;
+}
+
+std::string sweep_json(const Results& results, const Ranking& ranking) {
+  return record::text_of(record::write(SweepReport{&results, &ranking}), 1);
+}
+
+namespace {
+
+std::vector<Worth> worth_of(const Outcome& outcome) {
+  if (!outcome.figures) return {};
+  return outcome.figures->worth.value_or(std::vector<Worth>());
+}
+
+std::string name_of(const Worth& worth) {
+  return worth.speed + (worth.device ? " " + *worth.device : "");
+}
+
+// Numbers become texts as JSON has them: "1.0".
+void write_numbers(Json& json) {
+  if (json.is_number_float())
+    json = json.dump();
+  else if (json.is_structured())
+    for (Json& part : json) write_numbers(part);
+}
+
+std::vector<record::Column> point_columns() {
+  std::vector<record::Column> columns;
+  const auto add = [&](const std::string& part, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) columns.push_back({key, part + key, " "});
+  };
+  add("", {"point", "status", "model", "cluster", "strategy"});
+  add("step/", {"devices"});
+  for (const std::string key : {"time_s", "low_s", "high_s"})
+    columns.push_back({key == "time_s" ? "step_s" : "step_" + key, "step/" + key});
+  add("step/", {"mfu"});
+  add("whole/", {"tokens_per_s", "samples_per_s"});
+  add("step/", {"peak_bytes"});
+  add("whole/", {"headroom_bytes"});
+  add("", {"work"});
+  add("whole/", {"time_s", "low_s", "high_s", "usd", "kwh", "co2_kg"});
+  add("step/", {"hosts_without_power"});
+  add("whole/", {"tokens_per_usd"});
+  add("", {"on_front", "on_room_front"});
+  add("step/", {"tight"});
+  add("", {"missing_bytes", "why"});
+  add("whole/", {"usd_low", "usd_high"});
+  add("step/evidence/", {"unmeasured_share"});
+  columns.push_back({"evidence", "step/evidence/remarks"});
+  add("step/", {"without_price"});
+  add("", {"command"});
+  return columns;
+}
+
+}  // namespace
+
+std::string sweep_csv(const Results& results, const Ranking& ranking) {
+  std::vector<record::Column> columns = point_columns();
+  std::map<std::string, std::string> speeds;  // name -> place in the rows
+  const std::vector<PointReport> points = points_of({&results, &ranking});
+  for (const PointReport& point : points)
+    for (const Worth& one : worth_of(*point.outcome)) speeds[name_of(one)];
+  for (auto& [name, place] : speeds) {
+    place = fmt::format("speed {}", columns.size());
+    columns.push_back({"elasticity of " + name, place + "/elasticity"});
+    columns.push_back({"step_s at 10 percent more " + name, place + "/time_s_at_10_percent_more"});
   }
-  return text;
+  // Names of axes are the user's: they may be those of other columns.
+  std::vector<record::Column> axes;
+  for (const AxisNames& axis : results.question.axes) {
+    const bool is_taken =
+        std::ranges::find(columns, axis.name, &record::Column::name) != columns.end();
+    axes.push_back({(is_taken ? "axis " : "") + axis.name, fmt::format("axis {}", axes.size())});
+  }
+  columns.insert(columns.begin() + 1, axes.begin(), axes.end());
+
+  std::vector<Json> rows;
+  for (const PointReport& point : points) {
+    Json& row = rows.emplace_back(record::write(point));
+    for (std::size_t i = 0; const auto& [axis, value] : point.axes) row[axes[i++].place] = value;
+    row["work"] = yaml::name_of(ranking.work);
+    for (const Worth& one : worth_of(*point.outcome))
+      row[speeds[name_of(one)]] = record::write(one);
+    write_numbers(row);
+  }
+  return record::csv(columns, rows);
 }
 
 }  // namespace foreshard::sweep

@@ -11,12 +11,18 @@
 #include <string>
 #include <string_view>
 
+#include "base/record/forward.h"
+
 #include "sim/sweep/ranking.h"
 #include "sim/sweep/results.h"
 
 namespace foreshard::sweep {
 
 inline constexpr std::string_view kSweepSchema = "foreshard.sweep/1";
+
+/// Results and their ranking; output.cc defines it.
+struct SweepReport;
+const record::Record<SweepReport>& record_of(const SweepReport*);
 
 /// The `top` best points, the `top` best points for each value of each axis, and the verdict on the
 /// goal.

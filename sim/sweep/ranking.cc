@@ -128,6 +128,13 @@ std::optional<std::size_t> closest_of(const Results& results) {
 
 }  // namespace
 
+const yaml::Names<Work>& yaml_names(const Work*) {
+  static const yaml::Names<Work> names{{"training", Work::kTraining, "the whole training"},
+                                       {"token", Work::kToken, "one token"},
+                                       {"sample", Work::kSample, "one sample"}};
+  return names;
+}
+
 Work work_of(const Results& results) {
   if (results.question.train) return Work::kTraining;
   const bool tokens = std::ranges::all_of(results.outcomes, [](const auto& one) {

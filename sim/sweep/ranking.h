@@ -35,6 +35,7 @@
 namespace foreshard::sweep {
 
 enum class Work : std::uint8_t { kTraining, kToken, kSample };
+const yaml::Names<Work>& yaml_names(const Work*);
 
 struct WorkFigures {
   Seconds time;
@@ -43,6 +44,10 @@ struct WorkFigures {
   std::optional<Dollars> usd;
   std::optional<Joules> energy;
   std::optional<Kilograms> carbon;
+
+  std::optional<double> kwh() const {
+    return energy ? std::optional(*energy / 1_kWh) : std::nullopt;
+  }
 };
 
 /// The work by which all points that run are compared.

@@ -4,21 +4,17 @@
 #include <fmt/format.h>
 
 #include "base/parser_words.h"
+#include "base/record/record.h"
 #include "base/shell_words.h"
 #include "base/yaml/describe.h"
 
-#include "sim/sweep/internal/json.h"
 #include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
 namespace {
 
-using internal::Json;
-using internal::or_null;
-
-std::optional<Measure> measure_in(const Json& json) {
-  return yaml_names(static_cast<const Measure*>(nullptr)).find(json.get<std::string>());
-}
+using record::Json;
+using record::Record;
 
 std::map<std::string, std::string> said_by(const Sweep& sweep) {
   std::map<std::string, std::string> said;
@@ -71,7 +67,7 @@ std::vector<Setting> settings_of_choice(const Question& question, const AxisName
       if (key.starts_with(at + name + ".") && (longest == nullptr || name.size() > longest->size()))
         longest = &name;
     if (longest != nullptr && *longest == value)
-      settings.push_back({key.substr(at.size() + value.size() + 1), text});
+      settings.emplace_back(key.substr(at.size() + value.size() + 1), text);
   }
   return settings;
 }
@@ -102,70 +98,61 @@ std::string command_of(const Question& question, std::size_t point, const Outcom
       set(*key, value);
       continue;
     }
-    for (const Setting& each : settings_of_choice(question, axis, value))
-      set(each.path, each.value);
+    for (const auto& [path, part] : settings_of_choice(question, axis, value)) set(path, part);
   }
   if (question.train) set("train", *question.train);
-  for (const Setting& each : outcome.settings) set(each.path, each.value);
+  for (const auto& [path, value] : outcome.settings) set(path, value);
   return command;
 }
 
+const Record<AxisNames>& record_of(const AxisNames*) {
+  static const auto record =
+      Record<AxisNames>("axis").field("name", &AxisNames::name).field("values", &AxisNames::values);
+  return record;
+}
+
+const Record<Goal>& record_of(const Goal*) {
+  static const auto record =
+      Record<Goal>("goal")
+          .field("within_s", &Goal::within)
+          .field("budget_usd", &Goal::budget)
+          .field("minimise", record::at<&Goal::minimise>);  // not read: it is the question's rank
+  return record;
+}
+
+const Record<Question>& record_of(const Question*) {
+  static const auto record = Record<Question>("question")
+                                 .field("name", &Question::name)
+                                 .field("description", &Question::description)
+                                 .field("axes", &Question::axes)
+                                 .field("searched", &Question::searched)
+                                 .field("train", &Question::train)
+                                 .field("rank", &Question::rank)
+                                 .field("goal", &Question::goal)
+                                 .field("sensitivities", &Question::sensitivities)
+                                 .field("said", &Question::said);
+  return record;
+}
+
 std::string text_of(const Question& question) {
-  Json axes = Json::array();
-  for (const AxisNames& axis : question.axes)
-    axes.push_back({{"name", axis.name}, {"values", axis.values}});
-  Json json = {{"name", question.name},
-               {"description", question.description},
-               {"axes", std::move(axes)},
-               {"searched", question.searched},
-               {"train", or_null(question.train)},
-               {"rank", yaml::name_of(question.rank)},
-               {"goal", nullptr},
-               {"sensitivities", question.sensitivities},
-               {"said", question.said}};
-  if (question.goal) {
-    const Goal& goal = *question.goal;
-    json["goal"] = {{"within_s", internal::known(goal.within)},
-                    {"budget_usd", internal::known(goal.budget)}};
-  }
+  Json json = record::write(question);
+  if (question.goal) json["goal"].erase("minimise");
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<Question> question_in(std::string_view text) {
-  const auto fault = [] {
-    return Error{Error::Code::kInvalidInput, "this is no question of a sweep"};
-  };
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return fault();
-  try {
-    Question question;
-    question.name = json.at("name");
-    question.description = json.at("description");
-    std::int64_t points = 1;
-    for (const Json& axis : json.at("axes")) {
-      question.axes.push_back({axis.at("name"), axis.at("values")});
-      const std::int64_t size = std::ssize(question.axes.back().values);
-      if (size == 0 || size > kMostPoints / points) return fault();
-      points *= size;
-    }
-    question.searched = json.at("searched");
-    if (!json.at("train").is_null()) question.train = json.at("train").get<std::string>();
-    const auto rank = measure_in(json.at("rank"));
-    if (!rank) return fault();
-    question.rank = *rank;
-    if (const Json& goal = json.at("goal"); !goal.is_null()) {
-      question.goal = Goal{.train = {}, .within = {}, .budget = {}, .minimise = question.rank};
-      if (!goal.at("within_s").is_null())
-        question.goal->within = Seconds::from_base(goal.at("within_s"));
-      if (!goal.at("budget_usd").is_null())
-        question.goal->budget = Dollars::from_base(goal.at("budget_usd"));
-    }
-    question.sensitivities = json.at("sensitivities");
-    question.said = json.at("said").get<std::map<std::string, std::string>>();
-    return question;
-  } catch (const Json::exception&) {
-    return fault();
+  const Error fault{Error::Code::kInvalidInput, "this is no question of a sweep"};
+  auto read = record::read<Question>(Json::parse(text, nullptr, false));
+  if (!read) return fault;
+  Question question = *std::move(read);
+  std::int64_t points = 1;
+  for (const AxisNames& axis : question.axes) {
+    const std::int64_t size = std::ssize(axis.values);
+    if (size == 0 || size > kMostPoints / points) return fault;
+    points *= size;
   }
+  if (question.goal) question.goal->minimise = question.rank;
+  return question;
 }
 
 Result<Results> results_in(std::string_view text) {

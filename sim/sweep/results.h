@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "sim/sweep/grid.h"
@@ -38,6 +39,9 @@ Question question_of(const LoadedSweep& sweep);
 /// The command that repeats a point, to be run in the folder of the sweep's file: `foreshard
 /// simulate` with everything that the sweep and, if there was one, the search set.
 std::string command_of(const Question& question, std::size_t point, const Outcome& outcome);
+
+const record::Record<AxisNames>& record_of(const AxisNames*);
+const record::Record<Goal>& record_of(const Goal*);
 
 /// The question in one line; equal for equal questions.
 std::string text_of(const Question& question);

@@ -28,10 +28,10 @@ namespace {
 
 // The state of a sweep so far, in memory and in the results file; for several threads.
 
-class Record {
+class Recorder {
  public:
   /// \param store, progress  see RunOptions.
-  Record(Question question, Store* store, std::function<void()> progress);
+  Recorder(Question question, Store* store, std::function<void()> progress);
 
   /// Whether a point with this key is stored; it then counts as done. \return kIo as in Store.
   Result<bool> take_known(std::int64_t point, const std::string& key);
@@ -55,13 +55,13 @@ class Record {
   std::optional<Error> failed_;
 };
 
-Record::Record(Question question, Store* store, std::function<void()> progress)
+Recorder::Recorder(Question question, Store* store, std::function<void()> progress)
     : store_(store), progress_(std::move(progress)) {
   result_.results.question = std::move(question);
   result_.results.outcomes.resize(static_cast<std::size_t>(size_of(result_.results.question.axes)));
 }
 
-Result<bool> Record::take_known(std::int64_t point, const std::string& key) {
+Result<bool> Recorder::take_known(std::int64_t point, const std::string& key) {
   const std::lock_guard lock(mutex_);
   if (store_ == nullptr) return false;
   FORESHARD_ASSIGN(auto outcome, store_->find(key));
@@ -71,7 +71,7 @@ Result<bool> Record::take_known(std::int64_t point, const std::string& key) {
   return true;
 }
 
-Status Record::add(std::int64_t point, const std::string& key, Outcome outcome) {
+Status Recorder::add(std::int64_t point, const std::string& key, Outcome outcome) {
   const std::lock_guard lock(mutex_);
   FORESHARD_TRY(put(point, key, std::move(outcome)));
   computed_.insert(key);
@@ -79,19 +79,19 @@ Status Record::add(std::int64_t point, const std::string& key, Outcome outcome) 
   return {};
 }
 
-Status Record::put(std::int64_t point, const std::string& key, Outcome outcome) {
+Status Recorder::put(std::int64_t point, const std::string& key, Outcome outcome) {
   if (store_ != nullptr) FORESHARD_TRY(store_->put(point, key, outcome));
   result_.results.outcomes[static_cast<std::size_t>(point)] = std::move(outcome);
   if (progress_) progress_();
   return {};
 }
 
-void Record::fail(Error error) {
+void Recorder::fail(Error error) {
   const std::lock_guard lock(mutex_);
   if (!failed_) failed_ = std::move(error);
 }
 
-Result<RunResult> Record::take() {
+Result<RunResult> Recorder::take() {
   const std::lock_guard lock(mutex_);
   if (failed_) return *failed_;
   auto& outcomes = result_.results.outcomes;
@@ -151,7 +151,7 @@ Status help(const Setup& setup, const Team& team, std::int64_t threads) {
 
 namespace {
 
-using internal::Record;
+using internal::Recorder;
 using team::receive;
 using team::send;
 using team::TaskQueue;
@@ -163,7 +163,7 @@ std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
 }
 
 // Does one point. \return kIo as in load_point, outcome_at and the store.
-Status do_point(const Setup& setup, std::int64_t index, Record& record) {
+Status do_point(const Setup& setup, std::int64_t index, Recorder& record) {
   FORESHARD_ASSIGN(const Point point, load_point(setup, index));
   FORESHARD_ASSIGN(const bool known, record.take_known(index, point.key));
   if (known) return {};
@@ -172,12 +172,12 @@ Status do_point(const Setup& setup, std::int64_t index, Record& record) {
 }
 
 // Ends the run.
-void fail(const Error& error, TaskQueue& queue, Record& record) {
+void fail(const Error& error, TaskQueue& queue, Recorder& record) {
   record.fail(error);
   queue.stop();
 }
 
-void work(const Setup& setup, TaskQueue& queue, Record& record) {
+void work(const Setup& setup, TaskQueue& queue, Recorder& record) {
   while (const auto index = queue.take()) {
     if (const Status status = do_point(setup, *index, record); !status.ok())
       fail(status.error(), queue, record);
@@ -186,7 +186,7 @@ void work(const Setup& setup, TaskQueue& queue, Record& record) {
 }
 
 // See team::TaskServer::Delegate.
-bool delegate(int socket, std::int64_t point, TaskQueue& queue, Record& record) {
+bool delegate(int socket, std::int64_t point, TaskQueue& queue, Recorder& record) {
   const auto failed = [&](const Error& error) {
     fail(error, queue, record);
     return true;
@@ -244,7 +244,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   const Question question = question_of(setup.sweep);
   const auto points = points_of(options.shard, size_of(question.axes));
   TaskQueue queue(points, options.out_of_time);
-  Record record(question, options.store, options.progress);
+  Recorder record(question, options.store, options.progress);
   const auto threads =
       std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(points), 1));
   {

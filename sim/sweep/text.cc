@@ -15,7 +15,6 @@
 #include "sim/report/numbers.h"
 #include "sim/sweep/crossings.h"
 #include "sim/sweep/internal/doubts.h"
-#include "sim/sweep/internal/words.h"
 #include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
@@ -255,7 +254,7 @@ std::string worth_text(const Results& results, const Ranking& ranking, std::int6
       if (saved < kLeast || parts.size() == kMost) break;
       std::string name = one.speed;
       std::ranges::replace(name, '_', ' ');
-      if (!one.device.empty()) name += " of " + one.device;
+      if (one.device) name += " of " + *one.device;
       parts.push_back(fmt::format("{} {:.1f} %", name, 100 * saved));
     }
     text += fmt::format("  {:>4}  {}\n", i + 1, join(parts, ", "));

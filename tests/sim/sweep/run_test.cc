@@ -102,14 +102,15 @@ TEST(RunSweep, SaysWhatFasterPartsBuy) {
     double sum = 0;
     for (std::size_t i = 0; i < step.worth->size(); ++i) {
       const sim::Sensitivity& expected = report.sensitivities->of[i];
-      EXPECT_EQ((*step.worth)[i],
-                (Worth{std::string(key_of(expected.speed.kind)), expected.speed.device,
-                       expected.elasticity, expected.step_at_more}));
+      const std::string& device = expected.speed.device;
+      EXPECT_EQ((*step.worth)[i], (Worth{std::string(key_of(expected.speed.kind)),
+                                         device.empty() ? std::nullopt : std::optional(device),
+                                         expected.elasticity, expected.step_at_more}));
       sum += expected.elasticity;
     }
     EXPECT_NEAR(sum, -1, 1e-6);
     Seconds total;
-    for (const Term& term : step.terms) total += term.time;
+    for (const auto& [part, time] : step.terms) total += time;
     EXPECT_NEAR(total / step.step, 1, 1e-9);
     EXPECT_EQ(results.outcomes[static_cast<std::size_t>(point) + 1]->status, PointStatus::kInvalid);
     EXPECT_THAT(results.outcomes[static_cast<std::size_t>(point) + 1]->why,
