@@ -8,6 +8,8 @@
 #include "cli/internal/result_forms.h"
 
 #include "sim/report/json.h"
+#include "topology/plausibility.h"
+#include "topology/summary.h"
 
 namespace foreshard::cli {
 namespace {
@@ -95,7 +97,9 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"findings", record::schema<FindingsResult>},
     {"prediction", record::schema<report::Report>},
+    {"topology", record::schema<ClusterSummary>},
 };
 
 }  // namespace

@@ -131,10 +131,13 @@ template <std::convertible_to<std::string_view> V>
 struct Form<V> {
   static Json write(std::string_view value) { return std::string(value); }
   static Json schema(Json&) { return {{"type", "string"}}; }
-  static std::string read(const Json& json, std::string& value) {
+  static std::string read(const Json& json, V& value) {
     if (!json.is_string()) return ": no text";
-    value = json.get<std::string>();
-    return {};
+    if constexpr (std::is_same_v<V, std::string>) {
+      value = json.get<std::string>();
+      return {};
+    }
+    return ": a view of a text cannot be read back";
   }
 };
 
@@ -295,6 +298,13 @@ using ValueOf = std::remove_cvref_t<std::invoke_result_t<const Value&, const T&>
 /// may be functions.
 template <auto... kMembers>
 inline constexpr auto at = [](const auto& object) { return internal::follow<kMembers...>(object); };
+
+/// Likewise a text or a list, with no value where it is empty.
+template <auto... kMembers>
+inline constexpr auto unless_empty = [](const auto& object) {
+  const auto& value = internal::follow<kMembers...>(object);
+  return value.empty() ? std::nullopt : std::optional(value);
+};
 
 /// The schema of a text that is one of these words.
 Json one_of(std::initializer_list<std::string_view> words);
