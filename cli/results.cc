@@ -97,9 +97,15 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"catalog", catalog_schema},
+    {"collectives", collectives_schema},
     {"findings", record::schema<FindingsResult>},
+    {"operators", operators_schema},
     {"prediction", record::schema<report::Report>},
+    {"reshard_checkpoint", reshard_checkpoint_schema},
+    {"schedules", schedules_schema},
     {"topology", record::schema<ClusterSummary>},
+    {"version", version_schema},
 };
 
 }  // namespace

@@ -31,6 +31,14 @@ namespace foreshard::cli {
 /// \return nothing if there is no such result.
 std::optional<nlohmann::ordered_json> result_schema(std::string_view name);
 
+/// The schemas of results that a command's own file defines.
+nlohmann::ordered_json catalog_schema();
+nlohmann::ordered_json collectives_schema();
+nlohmann::ordered_json operators_schema();
+nlohmann::ordered_json reshard_checkpoint_schema();
+nlohmann::ordered_json schedules_schema();
+nlohmann::ordered_json version_schema();
+
 /// Names of all results: "accuracy", "arrivals" ...
 std::vector<std::string> result_names();
 
