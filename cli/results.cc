@@ -8,6 +8,8 @@
 #include "cli/internal/result_forms.h"
 
 #include "sim/report/json.h"
+#include "strategies/conversion/explain.h"
+#include "strategies/reshard/explain.h"
 #include "topology/plausibility.h"
 #include "topology/summary.h"
 
@@ -102,7 +104,9 @@ constexpr ResultRecord kRecords[] = {
     {"findings", record::schema<FindingsResult>},
     {"operators", operators_schema},
     {"prediction", record::schema<report::Report>},
+    {"reshard", record::schema<reshard::Explanation>},
     {"reshard_checkpoint", reshard_checkpoint_schema},
+    {"reshard_strategy", record::schema<conversion::Explanation>},
     {"schedules", schedules_schema},
     {"topology", record::schema<ClusterSummary>},
     {"version", version_schema},

@@ -25,7 +25,11 @@ void count_groups(const program::Program& program, const std::string& task,
 
 Result<Explanation::StepNumbers> numbers_of(const Step& step, const TensorSpec& tensor,
                                             StepPricer& price) {
-  Explanation::StepNumbers numbers;
+  Explanation::StepNumbers numbers{.primitive = std::string(name_of(step.primitive)),
+                                   .from = describe(step.from),
+                                   .to = describe(step.to)};
+  for (const Axis axis : step.axes)
+    numbers.axes.push_back(step.to.mesh.axes[static_cast<std::size_t>(axis)].name);
   const auto ranks = step.to.mesh.size();
   numbers.volume = volume_of(step, tensor);
   numbers.bytes_per_rank = numbers.volume.exact_total / static_cast<double>(ranks);
@@ -68,7 +72,7 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
   const Plan& plan = result.choice.best().plan;
   for (const Step& step : plan.steps) {
     FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
-    result.steps.push_back(numbers);
+    result.steps.push_back(std::move(numbers));
   }
   if (!(plan.estimate > 0_s)) return result;
   result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;
