@@ -12,6 +12,8 @@
 #include "strategies/reshard/explain.h"
 #include "topology/plausibility.h"
 #include "topology/summary.h"
+#include "validate/measurement/arrivals.h"
+#include "validate/measurement/json.h"
 
 namespace foreshard::cli {
 namespace {
@@ -99,9 +101,11 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"arrivals", record::schema<measure::Arrivals>},
     {"catalog", catalog_schema},
     {"collectives", collectives_schema},
     {"findings", record::schema<FindingsResult>},
+    {"measurement", record::schema<measure::Measurement>},
     {"operators", operators_schema},
     {"prediction", record::schema<report::Report>},
     {"reshard", record::schema<reshard::Explanation>},

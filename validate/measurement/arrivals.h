@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -29,6 +30,7 @@ struct Arrivals {
 };
 
 std::string to_json(const Arrivals& arrivals);
+const record::Record<Arrivals>& record_of(const Arrivals*);
 /// \return kInvalidInput, naming the place; kUnsupported for another schema version.
 Result<Arrivals> arrivals_from_json(std::string_view text);
 

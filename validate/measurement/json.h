@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "validate/measurement/measurement.h"
@@ -19,6 +20,7 @@ inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
 
 /// Tasks are written as columns (one array per field), times in seconds.
 std::string to_json(const Measurement& measurement);
+const record::Record<Measurement>& record_of(const Measurement*);
 
 /// Reads strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths
 /// or a number out of range are errors that name the place.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "base/yaml/names.h"
 
 #include "strategies/program/ir/kernel.h"
 
@@ -25,6 +26,8 @@ enum class Mode : std::uint8_t {
   kWhole,    ///< Every rank on a device of its own (or, with `shared`, several on one).
   kOneRank,  ///< One rank alone; results of communications arrive when the simulator says.
 };
+
+const yaml::Names<Mode>& yaml_names(const Mode*);
 
 /// The provider's name for the replay's own kernels (validate/replay/host, validate/replay/gpu).
 inline constexpr std::string_view kOwnKernels = "foreshard";
