@@ -12,6 +12,8 @@
 #include "strategies/reshard/explain.h"
 #include "topology/plausibility.h"
 #include "topology/summary.h"
+#include "validate/compare/write.h"
+#include "validate/loop/validation.h"
 #include "validate/measurement/arrivals.h"
 #include "validate/measurement/json.h"
 
@@ -104,6 +106,7 @@ constexpr ResultRecord kRecords[] = {
     {"arrivals", record::schema<measure::Arrivals>},
     {"catalog", catalog_schema},
     {"collectives", collectives_schema},
+    {"comparison", record::schema<compare::Comparison>},
     {"findings", record::schema<FindingsResult>},
     {"measurement", record::schema<measure::Measurement>},
     {"operators", operators_schema},
@@ -113,6 +116,7 @@ constexpr ResultRecord kRecords[] = {
     {"reshard_strategy", record::schema<conversion::Explanation>},
     {"schedules", schedules_schema},
     {"topology", record::schema<ClusterSummary>},
+    {"validation", record::schema<loop::Validation>},
     {"version", version_schema},
 };
 

@@ -8,13 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "validate/compare/compare.h"
 
 namespace foreshard::compare {
-
-inline constexpr std::string_view kComparisonSchema = "foreshard.comparison/1";
 
 /// Text for people. Kinds are listed down to 0.1 % of the step.
 /// \param residuals  how many residuals are listed.
@@ -25,6 +24,11 @@ std::string percent(const std::optional<double>& part);
 
 /// The whole comparison as JSON, schema "foreshard.comparison/1" (docs/validation.md).
 std::string to_json(const Comparison& comparison);
+const record::Record<Comparison>& record_of(const Comparison*);
+
+/// A fraction as a percentage, and the error of a pair as one.
+double percentage(double part);
+std::optional<double> error_percentage(const Pair& pair);
 
 /// Writes both time lines in the Trace Event Format (as sim/report/trace.h). Each rank has two
 /// processes, first the measured and then the predicted one, with a thread per stream. Waiting for
