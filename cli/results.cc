@@ -6,6 +6,7 @@
 
 #include "base/record/record.h"
 #include "cli/internal/result_forms.h"
+#include "evidence/report.h"
 
 #include "sim/report/json.h"
 #include "strategies/conversion/explain.h"
@@ -103,6 +104,7 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"accuracy", record::schema<accuracy::Report>},
     {"arrivals", record::schema<measure::Arrivals>},
     {"catalog", catalog_schema},
     {"collectives", collectives_schema},
