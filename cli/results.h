@@ -1,6 +1,9 @@
 /// \file
-/// Descriptions of the JSON that commands write. A file in cli/results/ has the structure of the
-/// result itself, with a description in place of each value:
+/// Schemas of the JSON that commands write. A result's record (base/record/record.h) has its own;
+/// cli/results.cc has a table of them. The Program has no record, because one would make
+/// its writer longer (strategies/program/ir/json_write.cc): it has tuples, ranks as text, and tasks
+/// of many kinds, whose keys are left out at their defaults. A file in cli/results/ describes such
+/// a result: it has the structure of the result itself, with a description in place of each value:
 ///
 ///     {"//": "A training step, as `simulate` predicts it.",
 ///      "schema": "foreshard.prediction/1",
