@@ -1,26 +1,78 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/record/record.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/results.h"
 
 #include "strategies/graph/operators/definition.h"
 #include "strategies/schedule/schedule.h"
 
+namespace foreshard {
+
+using record::Record;
+
+const Record<SettingDefinition>& record_of(const SettingDefinition*) {
+  static const auto record =
+      Record<SettingDefinition>("setting")
+          .field("name", &SettingDefinition::name)
+          .field("type", [](const SettingDefinition& of) { return type_name_of(of.fallback); })
+          .field("required", &SettingDefinition::required)
+          .field("doc", &SettingDefinition::doc)
+          .sometimes("default",
+                     [](const SettingDefinition& of) {
+                       const auto json_of = [](const auto& value) { return record::Json(value); };
+                       return of.required ? std::nullopt
+                                          : std::optional(std::visit(json_of, of.fallback));
+                     })
+          .sometimes("words", record::unless_empty<&SettingDefinition::words>,
+                     "Values that a text may have.");
+  return record;
+}
+
+const Record<OperatorDefinition>& record_of(const OperatorDefinition*) {
+  static const auto record =
+      Record<OperatorDefinition>("operator")
+          .field("name", &OperatorDefinition::name)
+          .field("doc", &OperatorDefinition::doc)
+          .field("inputs", &OperatorDefinition::inputs)
+          .field("outputs", &OperatorDefinition::outputs)
+          .field(
+              "differentiable", [](const OperatorDefinition& of) { return of.gradient != nullptr; },
+              "Whether it has a gradient.")
+          .field("view", &OperatorDefinition::view, "Whether its output is its input's memory.")
+          .field("bodies", &OperatorDefinition::bodies, "Number of sub-graphs.")
+          .field("settings", &OperatorDefinition::settings);
+  return record;
+}
+
+namespace schedule {
+
+const Record<Schedule>& record_of(const Schedule*) {
+  static const auto record =
+      Record<Schedule>("schedule")
+          .field("name", &Schedule::name)
+          .field("summary", &Schedule::summary)
+          .field("fewest_chunks", &Schedule::fewest_chunks,
+                 "Fewest model chunks (virtual stages) per pipeline stage.")
+          .field("splits_backward", &Schedule::splits,
+                 "Whether gradients of weights run apart from those of inputs.");
+  return record;
+}
+
+}  // namespace schedule
+}  // namespace foreshard
+
 namespace foreshard::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-constexpr int kIndent = 2;  // spaces per level of the JSON
 
 // What `catalog` lists besides the kinds of files.
 constexpr std::string_view kOperators = "operators";
@@ -31,8 +83,40 @@ Result<ExitCode> print(std::string_view text) {
   return kDone;
 }
 
-Json json_of(const SettingValue& value) {
-  return std::visit([](const auto& v) { return Json(v); }, value);
+// A result with one list.
+template <class List>
+struct Listed {
+  List all;
+};
+
+using Entries = Listed<std::vector<std::pair<std::string, std::vector<std::string>>>>;
+const Record<Entries>& record_of(const Entries*) {
+  static const auto record =
+      Record<Entries>::result("foreshard.catalog/1", "What the catalogue holds (catalog).")
+          .field("entries", &Entries::all, "Names by folder.");
+  return record;
+}
+
+using Operators = Listed<std::vector<OperatorDefinition>>;
+const Record<Operators>& record_of(const Operators*) {
+  static const auto record =
+      Record<Operators>::result("foreshard.operators/1",
+                                "The operators that graphs are made of (catalog operators).")
+          .field("operators", &Operators::all);
+  return record;
+}
+
+using Schedules = Listed<std::vector<schedule::Schedule>>;
+const Record<Schedules>& record_of(const Schedules*) {
+  static const auto record =
+      Record<Schedules>::result("foreshard.schedules/1", "Pipeline schedules (catalog schedules).")
+          .field("schedules", &Schedules::all);
+  return record;
+}
+
+template <class Result>
+std::string json_text(const Result& result) {
+  return record::text_of(record::write(result), 2);
 }
 
 std::vector<std::string> words_of_setting(const SettingDefinition& setting) {
@@ -58,33 +142,6 @@ std::string operators_markdown() {
     }
   }
   return text;
-}
-
-// The table of operators for programs: {"schema", "operators": [{"name", "doc", "inputs",
-// "outputs", "differentiable", "view", "bodies", "settings": [...]}]}.
-Json operators_json() {
-  Json list = Json::array();
-  for (const OperatorDefinition& each : operator_definitions()) {
-    Json settings = Json::array();
-    for (const SettingDefinition& setting : each.settings) {
-      Json entry{{"name", setting.name},
-                 {"type", type_name_of(setting.fallback)},
-                 {"required", setting.required},
-                 {"doc", setting.doc}};
-      if (!setting.required) entry["default"] = json_of(setting.fallback);
-      if (!setting.words.empty()) entry["words"] = words_of_setting(setting);
-      settings.push_back(std::move(entry));
-    }
-    list.push_back({{"name", each.name},
-                    {"doc", each.doc},
-                    {"inputs", each.inputs},
-                    {"outputs", each.outputs},
-                    {"differentiable", each.gradient != nullptr},
-                    {"view", each.view},
-                    {"bodies", each.bodies},
-                    {"settings", std::move(settings)}});
-  }
-  return {{"schema", "foreshard.operators/1"}, {"operators", std::move(list)}};
 }
 
 // The command `foreshard catalog`: lists the entries of the catalogue by kind (kinds.h), the
@@ -126,36 +183,31 @@ class Catalog final : public Command {
                        : "use " + quoted_choice(names, names.size()));
     }
     std::string text;
-    Json entries = Json::object();
+    Entries entries;
     for (const FileKind& kind : kinds()) {
       if (only != nullptr && &kind != only) continue;
       const auto names = entries_of(kind, environment.catalogue);
-      entries[std::string(kind.folder)] = names;
+      entries.all.emplace_back(kind.folder, names);
       text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", kind.folder, kind.summary);
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
-    const Json json{{"schema", "foreshard.catalog/1"}, {"entries", std::move(entries)}};
-    return print(format_ == "json" ? json.dump(kIndent) + "\n" : text);
+    return print(format_ == "json" ? json_text(entries) : text);
   }
 
   // Prints the table of operators. It needs no catalogue, as schedules() needs none.
   Result<ExitCode> operators() const {
-    return print(format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown());
+    const auto all = operator_definitions();
+    return print(format_ == "json" ? json_text(Operators{{all.begin(), all.end()}})
+                                   : operators_markdown());
   }
 
-  // "fewest_chunks": the least number of model chunks (virtual stages) per pipeline stage.
   Result<ExitCode> schedules() const {
+    const auto all = schedule::schedules();
+    if (format_ == "json") return print(json_text(Schedules{{all.begin(), all.end()}}));
     std::string text = "schedules: pipeline schedules, for strategy.schedule\n";
-    Json list = Json::array();
-    for (const schedule::Schedule& one : schedule::schedules()) {
+    for (const schedule::Schedule& one : all)
       text += fmt::format("  {:<14} {}\n", one.name, one.summary);
-      list.push_back({{"name", one.name},
-                      {"summary", one.summary},
-                      {"fewest_chunks", one.fewest_chunks},
-                      {"splits_backward", one.splits}});
-    }
-    const Json json{{"schema", "foreshard.schedules/1"}, {"schedules", std::move(list)}};
-    return print(format_ == "json" ? json.dump(kIndent) + "\n" : text);
+    return print(text);
   }
 
   // Prints an entry with defaults and sources. Names are unique only within a kind, so all entries
@@ -194,6 +246,16 @@ class Catalog final : public Command {
 };
 
 }  // namespace
+
+record::Json catalog_schema() {
+  return record::schema<Entries>();
+}
+record::Json operators_schema() {
+  return record::schema<Operators>();
+}
+record::Json schedules_schema() {
+  return record::schema<Schedules>();
+}
 
 std::unique_ptr<Command> make_catalog() {
   return std::make_unique<Catalog>();

@@ -1,15 +1,17 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/progress.h"
 #include "base/quantity.h"
+#include "base/record/csv.h"
+#include "base/record/record.h"
 #include "base/text.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/reshard.h"
+#include "cli/results.h"
 
 #include "sim/study/study.h"
 #include "strategies/checkpoint/convert.h"
@@ -69,6 +71,34 @@ Result<Target> target_of_names(const Source& source, const Model& model, const S
       fmt::format("{}{}, tensor {} x pipeline {} x data {}", checkpoint::kHuggingFace, model.name,
                   strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel);
   return named;
+}
+
+struct Converted {
+  std::string out;
+  const ConversionPlan* plan;
+  const checkpoint::Conversion* result;
+};
+
+const record::Record<Converted>& record_of(const Converted*) {
+  using record::at;
+  using Of = Converted;
+  using Plan = ConversionPlan;
+  using Result = checkpoint::Conversion;
+  static const auto record =
+      record::Record<Of>::result("foreshard.reshard_checkpoint/1",
+                                 "What `reshard --checkpoint` wrote (docs/checkpoint.md).")
+          .field("out", &Of::out, "The directory.")
+          .field("already_there", at<&Of::result, &Result::was_there>)
+          .field("tensors", [](const Of& of) { return of.plan->target.tensors.size(); })
+          .field("tensors_left_out", [](const Of& of) { return of.plan->target.left_out.size(); })
+          .field("files", at<&Of::result, &Result::files>)
+          .field("files_reused", at<&Of::result, &Result::files_reused>,
+                 "Files that an earlier run had finished.")
+          .field("bytes", at<&Of::plan, &Plan::bytes_to_write>)
+          .field("bytes_verified", at<&Of::plan, &Plan::bytes_to_verify>)
+          .field("bytes_read", at<&Of::result, &Result::bytes_read>)
+          .field("bytes_written", at<&Of::result, &Result::bytes_written>);
+  return record;
 }
 
 // Converts the shards of a checkpoint on disk.
@@ -156,28 +186,16 @@ class ReshardCheckpoint final : public ReshardMode {
   std::string written(const ReshardOptions& options, const ConversionPlan& plan,
                       const checkpoint::ConversionResult& result) const {
     const Bytes bytes = static_cast<double>(plan.bytes_to_write) * 1_B;
-    const std::size_t tensors = plan.target.tensors.size();
-    if (options.format == "json")
-      return nlohmann::ordered_json{{"schema", "foreshard.reshard_checkpoint/1"},
-                                    {"out", out_},
-                                    {"already_there", result.was_there},
-                                    {"tensors", tensors},
-                                    {"tensors_left_out", plan.target.left_out.size()},
-                                    {"files", result.files},
-                                    {"files_reused", result.files_reused},
-                                    {"bytes", plan.bytes_to_write},
-                                    {"bytes_verified", plan.bytes_to_verify},
-                                    {"bytes_read", result.bytes_read},
-                                    {"bytes_written", result.bytes_written}}
-                 .dump(2) +
-             "\n";
-    if (options.format == "csv")
-      return fmt::format("out,already_there,tensors,files,files_reused,bytes\n{},{},{},{},{},{}\n",
-                         out_, result.was_there, tensors, result.files, result.files_reused,
-                         plan.bytes_to_write);
+    if (options.format != "text") {
+      const record::Json json = record::write(Converted{out_, &plan, &result});
+      if (options.format == "json") return record::text_of(json, 2);
+      return record::csv(
+          {{"out"}, {"already_there"}, {"tensors"}, {"files"}, {"files_reused"}, {"bytes"}},
+          std::span(&json, 1));
+    }
     if (result.was_there)
       return fmt::format("{} already holds this conversion: nothing to do\n", out_);
-    std::string text = fmt::format("{}: {} {} in {} {}, {}", out_, tensors,
+    std::string text = fmt::format("{}: {} {} in {} {}, {}", out_, plan.target.tensors.size(),
                                    plural(std::ssize(plan.target.tensors), "tensor"), result.files,
                                    plural(result.files, "file"), format(bytes));
     if (result.files_reused > 0)
@@ -196,6 +214,10 @@ class ReshardCheckpoint final : public ReshardMode {
 };
 
 }  // namespace
+
+record::Json reshard_checkpoint_schema() {
+  return record::schema<Converted>();
+}
 
 std::unique_ptr<ReshardMode> make_reshard_checkpoint() {
   return std::make_unique<ReshardCheckpoint>();

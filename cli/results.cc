@@ -6,12 +6,20 @@
 
 #include "base/record/record.h"
 #include "cli/internal/result_forms.h"
+#include "evidence/report.h"
 
 #include "sim/elastic/run.h"
 #include "sim/report/json.h"
 #include "sim/report/side_by_side.h"
 #include "sim/sweep/comparison.h"
 #include "sim/sweep/output.h"
+#include "strategies/conversion/conversion.h"
+#include "strategies/reshard/explain.h"
+#include "topology/plausibility.h"
+#include "topology/summary.h"
+#include "validate/compare/compare.h"
+#include "validate/loop/validation.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::cli {
 namespace {
@@ -99,11 +107,26 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"accuracy", record::schema<accuracy::Report>},
+    {"arrivals", record::schema<measure::Arrivals>},
+    {"catalog", catalog_schema},
+    {"collectives", collectives_schema},
+    {"comparison", record::schema<compare::Comparison>},
     {"elastic", record::schema<elastic::ElasticResult>},
+    {"findings", record::schema<FindingsResult>},
+    {"measurement", record::schema<measure::Measurement>},
+    {"operators", operators_schema},
     {"prediction", record::schema<report::Report>},
+    {"reshard", record::schema<reshard::Explanation>},
+    {"reshard_checkpoint", reshard_checkpoint_schema},
+    {"reshard_strategy", record::schema<conversion::Explanation>},
+    {"schedules", schedules_schema},
     {"side_by_side", record::schema<report::SideBySide>},
     {"sweep", record::schema<sweep::SweepReport>},
     {"sweep_comparison", record::schema<sweep::ComparisonReport>},
+    {"topology", record::schema<ClusterSummary>},
+    {"validation", record::schema<loop::Validation>},
+    {"version", version_schema},
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 /// \file
-/// Descriptions of the JSON that commands write. A file in cli/results/ has the structure of the
-/// result itself, with a description in place of each value:
+/// Schemas of the JSON that commands write. A result's record (base/record/record.h) has its own;
+/// cli/results.cc has a table of them. The Program has no record, because one would make
+/// its writer longer (strategies/program/ir/json_write.cc): it has tuples, ranks as text, and tasks
+/// of many kinds, whose keys are left out at their defaults. A file in cli/results/ describes such
+/// a result: it has the structure of the result itself, with a description in place of each value:
 ///
 ///     {"//": "A training step, as `simulate` predicts it.",
 ///      "schema": "foreshard.prediction/1",
@@ -30,6 +33,14 @@ namespace foreshard::cli {
 /// ("foreshard.prediction/1"). It allows no key that is not described.
 /// \return nothing if there is no such result.
 std::optional<nlohmann::ordered_json> result_schema(std::string_view name);
+
+/// The schemas of results that a command's own file defines.
+nlohmann::ordered_json catalog_schema();
+nlohmann::ordered_json collectives_schema();
+nlohmann::ordered_json operators_schema();
+nlohmann::ordered_json reshard_checkpoint_schema();
+nlohmann::ordered_json schedules_schema();
+nlohmann::ordered_json version_schema();
 
 /// Names of all results: "accuracy", "arrivals" ...
 std::vector<std::string> result_names();

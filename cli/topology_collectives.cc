@@ -4,16 +4,17 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 #include "base/yaml/given.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/results.h"
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/sweep.h"
@@ -21,12 +22,27 @@
 #include "topology/cluster_config.h"
 #include "topology/summary.h"
 
+namespace foreshard::comm::nccl {
+
+const record::Record<Estimate>& record_of(const Estimate*) {
+  static const auto record =
+      record::Record<Estimate>("nccl", "What NCCL's own tuner would use, and its estimate.")
+          .field("algorithm", &Estimate::algorithm)
+          .field("protocol", [](const Estimate& of) { return comm::name_of(of.protocol); })
+          .field("channels", &Estimate::channels)
+          .field("time_s", &Estimate::time);
+  return record;
+}
+
+}  // namespace foreshard::comm::nccl
+
 namespace foreshard::cli {
 namespace {
 
 using comm::CollectiveKind;
 using comm::SweepForm;
 using comm::SweepRow;
+using record::Record;
 
 constexpr std::size_t kMostSizes = 10000;
 constexpr std::size_t kMostRanks = 1 << 20;  // in a list, before it is checked against the cluster
@@ -141,34 +157,65 @@ Result<std::vector<Bytes>> sizes_of(const std::string& text, const std::string& 
   return comm::sizes_between(first, last, step);
 }
 
-struct Table {
+// The form as an operation on one size uses it; `bottleneck` is empty where its channels limit it.
+struct FormUse {
+  std::string_view algorithm;
+  std::string_view protocol;
+  double channels = 0;
+  Seconds time;
+  struct Bottleneck {
+    std::string link;
+    std::string_view kind;
+  };
+  std::optional<Bottleneck> bottleneck;
+};
+
+struct SizeRow : FormUse {
+  Bytes bytes;
+  BytesPerSecond algorithm_rate;
+  BytesPerSecond bus_rate;
+  std::optional<FormUse> runner_up;
+  std::optional<comm::nccl::Estimate> nccl;
+  std::optional<std::vector<FormUse>> all;
+};
+
+FormUse use_of(const ClusterView& cluster, const SweepForm& form) {
+  FormUse use{form.algorithm, form.protocol, form.channels, form.time, std::nullopt};
+  if (!form.bottleneck.valid()) return use;
+  const Link& link = cluster.links()[form.bottleneck.index()];
+  use.bottleneck = {cluster.vertices()[link.from.index()].name + " -> " +
+                        cluster.vertices()[link.to.index()].name,
+                    name_of(link.kind)};
+  return use;
+}
+
+SizeRow row_of(const ClusterView& cluster, const SweepRow& from, bool with_all) {
+  const auto use = [&](const SweepForm& form) { return use_of(cluster, form); };
+  SizeRow row{use(from.taken), from.bytes, from.algorithm_rate, from.bus_rate, {}, from.nccl, {}};
+  if (from.runner_up) row.runner_up = use(*from.runner_up);
+  if (!with_all) return row;
+  row.all.emplace();
+  for (const SweepForm& form : from.all) row.all->push_back(use(form));
+  return row;
+}
+
+struct Collectives {
+  std::string cluster;
   std::string operation;
-  const ClusterView* cluster = nullptr;
   std::int64_t ranks = 0;
   std::int64_t nodes = 0;
   std::string communication;
   std::string tuner;
-  std::string chosen;  ///< Algorithm from the command line; empty: the tuner chooses.
+  std::vector<SizeRow> rows;
   std::vector<std::string> left_out;
-  bool all = false;
-  std::vector<SweepRow> rows;
+  std::string chosen;  // algorithm from the command line; empty: the tuner chooses
 };
-
-std::string link_name(const ClusterView& cluster, LinkId id) {
-  if (!id.valid()) return {};
-  const Link& link = cluster.links()[id.index()];
-  return cluster.vertices()[link.from.index()].name + " -> " +
-         cluster.vertices()[link.to.index()].name;
-}
-std::string link_kind(const ClusterView& cluster, LinkId id) {
-  return id.valid() ? std::string(name_of(cluster.links()[id.index()].kind)) : std::string();
-}
 
 std::string form_name(std::string_view algorithm, std::string_view protocol) {
   return protocol.empty() ? std::string(algorithm) : fmt::format("{} {}", algorithm, protocol);
 }
 
-std::string why(const SweepRow& row) {
+std::string why(const SizeRow& row) {
   if (!row.runner_up) return "the only form";
   return fmt::format("{} {}", form_name(row.runner_up->algorithm, row.runner_up->protocol),
                      format(row.runner_up->time));
@@ -199,35 +246,33 @@ std::string listed(const std::vector<std::string>& names) {
   return join(first) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-std::string to_text(const Table& table) {
+std::string to_text(const Collectives& table) {
   std::string text = fmt::format(
       "{} of {} {} on {} {} of {}; times by '{}', {}\n", table.operation, table.ranks,
-      plural(table.ranks, "rank"), table.nodes, plural(table.nodes, "node"), table.cluster->name(),
+      plural(table.ranks, "rank"), table.nodes, plural(table.nodes, "node"), table.cluster,
       table.communication,
       table.chosen.empty() ? "tuner " + table.tuner : "algorithm " + table.chosen + " as given");
   if (!table.left_out.empty()) text += "left out: " + listed(table.left_out) + "\n";
   text += "\n";
   std::vector<Columns> lines{{"size", "algorithm", "protocol", "channels", "time", "algbw", "busbw",
                               "bottleneck", "NCCL's estimate", "runner-up"}};
-  for (const SweepRow& row : table.rows) {
+  for (const SizeRow& row : table.rows) {
     const std::string nccl =
         row.nccl ? fmt::format("{} {}",
                                form_name(row.nccl->algorithm, comm::name_of(row.nccl->protocol)),
                                format(row.nccl->time))
                  : "-";
-    const auto bottleneck = [&](const SweepForm& form) {
-      return form.bottleneck.valid()
-                 ? fmt::format("{} ({})", link_name(*table.cluster, form.bottleneck),
-                               link_kind(*table.cluster, form.bottleneck))
+    const auto bottleneck = [&](const FormUse& form) {
+      return form.bottleneck ? fmt::format("{} ({})", form.bottleneck->link, form.bottleneck->kind)
              : form.time > 0_s ? "its channels"
                                : "-";
     };
-    lines.push_back({format(row.bytes), std::string(row.taken.algorithm),
-                     std::string(row.taken.protocol), fmt::format("{:g}", row.taken.channels),
-                     format(row.taken.time), format(row.algorithm_rate), format(row.bus_rate),
-                     bottleneck(row.taken), nccl, why(row)});
-    if (!table.all) continue;
-    for (const SweepForm& form : row.all)
+    lines.push_back({format(row.bytes), std::string(row.algorithm), std::string(row.protocol),
+                     fmt::format("{:g}", row.channels), format(row.time),
+                     format(row.algorithm_rate), format(row.bus_rate), bottleneck(row), nccl,
+                     why(row)});
+    if (!row.all) continue;
+    for (const FormUse& form : *row.all)
       lines.push_back({"", "  " + std::string(form.algorithm), std::string(form.protocol),
                        fmt::format("{:g}", form.channels), format(form.time), "", "",
                        bottleneck(form), "", ""});
@@ -240,12 +285,12 @@ std::string number(double value) {
   return fmt::format("{:.9g}", value);
 }
 
-std::string to_csv(const Table& table) {
+std::string to_csv(const Collectives& table) {
   std::string text =
       "operation,ranks,nodes,bytes,algorithm,protocol,channels,time_us,algbw_gbs,busbw_gbs,"
       "bottleneck,bottleneck_kind,nccl_algorithm,nccl_protocol,nccl_channels,nccl_time_us,"
       "runner_up_algorithm,runner_up_protocol,runner_up_time_us,taken\n";
-  const auto line = [&](const SweepRow& row, const SweepForm& form, bool taken) {
+  const auto line = [&](const SizeRow& row, const FormUse& form, bool taken) {
     const double factor =
         row.algorithm_rate > BytesPerSecond() ? row.bus_rate / row.algorithm_rate : 0;
     const BytesPerSecond rate = form.time > 0_s ? row.bytes / form.time : BytesPerSecond();
@@ -253,8 +298,8 @@ std::string to_csv(const Table& table) {
         "{},{},{},{},{},{},{:g},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", table.operation,
         table.ranks, table.nodes, std::llround(row.bytes / 1_B), form.algorithm, form.protocol,
         form.channels, number(form.time / 1_us), number(rate / 1_GB_s),
-        number(factor * (rate / 1_GB_s)), link_name(*table.cluster, form.bottleneck),
-        link_kind(*table.cluster, form.bottleneck), row.nccl ? row.nccl->algorithm : "",
+        number(factor * (rate / 1_GB_s)), form.bottleneck ? form.bottleneck->link : "",
+        form.bottleneck ? form.bottleneck->kind : "", row.nccl ? row.nccl->algorithm : "",
         row.nccl ? comm::name_of(row.nccl->protocol) : "",
         row.nccl ? std::to_string(row.nccl->channels) : "",
         row.nccl ? number(row.nccl->time / 1_us) : "",
@@ -262,58 +307,66 @@ std::string to_csv(const Table& table) {
         taken && row.runner_up ? row.runner_up->protocol : "",
         taken && row.runner_up ? number(row.runner_up->time / 1_us) : "", taken ? 1 : 0);
   };
-  for (const SweepRow& row : table.rows) {
-    line(row, row.taken, true);
-    if (!table.all) continue;
-    for (const SweepForm& form : row.all)
-      if (form.algorithm != row.taken.algorithm || form.protocol != row.taken.protocol)
-        line(row, form, false);
+  for (const SizeRow& row : table.rows) {
+    line(row, row, true);
+    if (!row.all) continue;
+    for (const FormUse& form : *row.all)
+      if (form.algorithm != row.algorithm || form.protocol != row.protocol) line(row, form, false);
   }
   return text;
 }
 
-nlohmann::ordered_json json_of(const Table& table, const SweepForm& form) {
-  nlohmann::ordered_json json{{"algorithm", form.algorithm},
-                              {"protocol", form.protocol},
-                              {"channels", form.channels},
-                              {"time_s", form.time.in_base()}};
-  if (form.bottleneck.valid())
-    json["bottleneck"] = {{"link", link_name(*table.cluster, form.bottleneck)},
-                          {"kind", link_kind(*table.cluster, form.bottleneck)}};
-  else
-    json["bottleneck"] = nullptr;
-  return json;
+const Record<FormUse::Bottleneck>& record_of(const FormUse::Bottleneck*) {
+  static const auto record =
+      Record<FormUse::Bottleneck>("link", "The link that limits the form; null: its channels do.")
+          .field("link", &FormUse::Bottleneck::link)
+          .field("kind", &FormUse::Bottleneck::kind);
+  return record;
 }
 
-std::string to_json(const Table& table) {
-  nlohmann::ordered_json json{{"schema", "foreshard.collectives/1"},
-                              {"cluster", table.cluster->name()},
-                              {"operation", table.operation},
-                              {"ranks", table.ranks},
-                              {"nodes", table.nodes},
-                              {"communication", table.communication},
-                              {"tuner", table.tuner},
-                              {"rows", nlohmann::ordered_json::array()}};
-  if (!table.left_out.empty()) json["left_out"] = table.left_out;
-  for (const SweepRow& row : table.rows) {
-    nlohmann::ordered_json line{{"bytes", row.bytes.in_base()}};
-    line.update(json_of(table, row.taken));
-    line["algbw_bytes_per_s"] = row.algorithm_rate.in_base();
-    line["busbw_bytes_per_s"] = row.bus_rate.in_base();
-    line["runner_up"] = row.runner_up ? json_of(table, *row.runner_up) : nlohmann::ordered_json();
-    line["nccl"] = row.nccl
-                       ? nlohmann::ordered_json{{"algorithm", row.nccl->algorithm},
-                                                {"protocol", comm::name_of(row.nccl->protocol)},
-                                                {"channels", row.nccl->channels},
-                                                {"time_s", row.nccl->time.in_base()}}
-                       : nlohmann::ordered_json();
-    if (table.all) {
-      line["all"] = nlohmann::ordered_json::array();
-      for (const SweepForm& form : row.all) line["all"].push_back(json_of(table, form));
-    }
-    json["rows"].push_back(std::move(line));
-  }
-  return json.dump(2) + "\n";
+// `fields` and the keys of a form.
+template <class Form>
+Record<Form> with_form(Record<Form> fields) {
+  return std::move(fields)
+      .field("algorithm", &Form::algorithm)
+      .field("protocol", &Form::protocol)
+      .field("channels", &Form::channels)
+      .field("time_s", &Form::time)
+      .field("bottleneck", &Form::bottleneck);
+}
+
+const Record<FormUse>& record_of(const FormUse*) {
+  static const auto record = with_form(Record<FormUse>("form"));
+  return record;
+}
+
+const Record<SizeRow>& record_of(const SizeRow*) {
+  static const auto record =
+      with_form(Record<SizeRow>("row", "One size with the form that is taken.")
+                    .field("bytes", record::at<&SizeRow::bytes, &Bytes::in_base>))
+          .field("algbw_bytes_per_s", &SizeRow::algorithm_rate)
+          .field("busbw_bytes_per_s", &SizeRow::bus_rate)
+          .field("runner_up", &SizeRow::runner_up)
+          .field("nccl", &SizeRow::nccl)
+          .sometimes("all", &SizeRow::all, "Every form (--all).");
+  return record;
+}
+
+const Record<Collectives>& record_of(const Collectives*) {
+  static const auto record =
+      Record<Collectives>::result("foreshard.collectives/1",
+                                  "Form and time of a collective operation by size, as `topology "
+                                  "collectives` writes them.")
+          .field("cluster", &Collectives::cluster)
+          .field("operation", &Collectives::operation)
+          .field("ranks", &Collectives::ranks)
+          .field("nodes", &Collectives::nodes)
+          .field("communication", &Collectives::communication)
+          .field("tuner", &Collectives::tuner)
+          .field("rows", &Collectives::rows)
+          .sometimes("left_out", record::unless_empty<&Collectives::left_out>,
+                     "Devices that are down.");
+  return record;
 }
 
 // Puts the command line's choice in front of the choices of the file.
@@ -338,6 +391,10 @@ Status add_choice(const std::string& operation, const std::string& algorithm,
 }
 
 }  // namespace
+
+record::Json collectives_schema() {
+  return record::schema<Collectives>();
+}
 
 void TopologyCollectives::declare(Declaration& topology) {
   Declaration declaration = topology.subcommand(
@@ -394,20 +451,20 @@ Result<ExitCode> TopologyCollectives::run(const Environment& environment) const 
   std::set<std::int32_t> nodes;
   for (const DeviceId device : chosen.devices) nodes.insert(cluster.devices()[device.index()].node);
 
-  Table table{.operation = operation_,
-              .cluster = &cluster,
-              .ranks = std::ssize(chosen.devices),
-              .nodes = std::ssize(nodes),
-              .communication = parameters.name,
-              .tuner = std::string(yaml::name_of(parameters.tuner)),
-              .chosen = algorithm_,
-              .left_out = std::move(chosen.left_out),
-              .all = all_,
-              .rows = {}};
   const comm::Participants group{.cluster = &cluster, .devices = std::move(chosen.devices)};
-  FORESHARD_ASSIGN(table.rows, comm::sweep(kind, group, parameters, sizes, all_));
+  FORESHARD_ASSIGN(const auto rows, comm::sweep(kind, group, parameters, sizes, all_));
+  Collectives table{.cluster = cluster.name(),
+                    .operation = operation_,
+                    .ranks = std::ssize(group.devices),
+                    .nodes = std::ssize(nodes),
+                    .communication = parameters.name,
+                    .tuner = std::string(yaml::name_of(parameters.tuner)),
+                    .rows = {},
+                    .left_out = std::move(chosen.left_out),
+                    .chosen = algorithm_};
+  for (const SweepRow& row : rows) table.rows.push_back(row_of(cluster, row, all_));
   const std::string text = format_ == "csv"    ? to_csv(table)
-                           : format_ == "json" ? to_json(table)
+                           : format_ == "json" ? record::text_of(record::write(table), 2)
                                                : to_text(table);
   FORESHARD_TRY(write_result(output_, text));
   return kDone;

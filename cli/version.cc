@@ -1,13 +1,31 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "base/record/record.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/results.h"
 #include "foreshard_version.h"
 
 namespace foreshard::cli {
 namespace {
+
+struct Build {
+  std::string catalogue;
+};
+
+const record::Record<Build>& record_of(const Build*) {
+  const auto constant = [](std::string_view text) { return [text](const Build&) { return text; }; };
+  static const auto record =
+      record::Record<Build>::result("foreshard.version/1", "What this build is (version).")
+          .field("version", constant(version::kNumber))
+          .field("commit", constant(version::kCommit))
+          .field("build_type", constant(version::kBuildType))
+          .field("compiler", constant(version::kCompiler))
+          .field("optional_packages", constant(version::kOptionalPackages))
+          .field("catalogue", &Build::catalogue, "Folder of the catalogue.");
+  return record;
+}
 
 class Version final : public Command {
  public:
@@ -18,7 +36,8 @@ class Version final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     const std::string catalogue =
         environment.catalogue.empty() ? "none" : environment.catalogue.front().string();
-    const std::string text = format_ == "json" ? json(catalogue) : words(catalogue);
+    const std::string text =
+        format_ == "json" ? record::text_of(record::write(Build{catalogue}), 2) : words(catalogue);
     FORESHARD_TRY(write_result({}, text));
     return kDone;
   }
@@ -30,20 +49,14 @@ class Version final : public Command {
                        catalogue);
   }
 
-  static std::string json(const std::string& catalogue) {
-    const nlohmann::ordered_json json = {
-        {"schema", "foreshard.version/1"}, {"version", version::kNumber},
-        {"commit", version::kCommit},      {"build_type", version::kBuildType},
-        {"compiler", version::kCompiler},  {"optional_packages", version::kOptionalPackages},
-        {"catalogue", catalogue}};
-    constexpr int kIndent = 2;
-    return json.dump(kIndent) + "\n";
-  }
-
   std::string format_;
 };
 
 }  // namespace
+
+record::Json version_schema() {
+  return record::schema<Build>();
+}
 
 std::string version_line() {
   return fmt::format("foreshard {} ({}, {}, {})", version::kNumber, version::kCommit,

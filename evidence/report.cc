@@ -4,102 +4,20 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "base/csv.h"
 #include "base/quantity.h"
+#include "base/record/csv.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 #include "validate/tables/outcome.h"
 
 namespace foreshard::accuracy {
+
+using record::Record;
+using record::unless_empty;
+
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json optional(const std::optional<double>& number) {
-  return number && std::isfinite(*number) ? Json(*number) : Json(nullptr);
-}
-
-std::optional<double> error_of(const Outcome& row) {
-  const auto pair = row.pair();
-  return pair ? std::optional(pair->error_pct()) : std::nullopt;
-}
-
-Json json_of(const Outcome& row) {
-  Json json = {{"id", row.id},
-               {"file", row.file},
-               {"family", row.family},
-               {"tier", row.tier.empty() ? Json(nullptr) : Json(row.tier)},
-               {"quantity", row.quantity == Quantity::kMemory ? "memory" : "time"},
-               {"unit", row.quantity == Quantity::kMemory ? "B" : "s"},
-               {"measured", optional(row.measured)},
-               {"predicted", optional(row.predicted)},
-               {"low", optional(row.low)},
-               {"high", optional(row.high)},
-               {"error_pct", optional(error_of(row))},
-               {"status", std::string(name_of(row.status))},
-               {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
-               {"assumed", row.assumed}};
-  if (row.widened_low) {
-    json["framework"] = row.framework;
-    json["widened_low"] = *row.widened_low;
-    json["widened_high"] = *row.widened_high;
-  }
-  if (!row.kernel.empty()) json["kernel"] = row.kernel;
-  if (row.nccl) json["nccl_s"] = *row.nccl;
-  if (row.breakdown) {
-    Json parts = Json::object();
-    for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-      parts[part.key] = ((*row.breakdown).*part.time).in_base();
-    json["breakdown_s"] = std::move(parts);
-  }
-  return json;
-}
-
-Json json_of(const Summary& summary) {
-  return {{"rows", summary.rows},
-          {"ok", summary.ok},
-          {"assumed", summary.assumed},
-          {"unsupported", summary.unsupported},
-          {"infeasible", summary.infeasible},
-          {"excluded", summary.excluded},
-          {"mape_pct", optional(summary.time.mape_pct)},
-          {"median_ape_pct", optional(summary.time.median_ape_pct)},
-          {"p90_ape_pct", optional(summary.time.p90_ape_pct)},
-          {"bias_pct", optional(summary.time.bias_pct)},
-          {"kendall_tau", optional(summary.time.kendall_tau)},
-          {"interval_coverage_pct", optional(summary.time.interval_coverage_pct)},
-          {"memory_rows", summary.memory.pairs},
-          {"memory_mape_pct", optional(summary.memory.mape_pct)},
-          {"memory_bias_pct", optional(summary.memory.bias_pct)}};
-}
-
-Json json_of(const std::map<std::string, Summary>& summaries) {
-  Json json = Json::object();
-  for (const auto& [name, summary] : summaries) json[name] = json_of(summary);
-  return json;
-}
-
-Json json_of(const CollectiveSummary& summary) {
-  Json operations = Json::object();
-  for (const auto& [name, one] : summary.operations)
-    operations[name] = {{"rows_below_1MiB", one.rows_below},
-                        {"median_ape_below_1MiB_pct", optional(one.below_pct)},
-                        {"rows_from_1MiB", one.rows_from},
-                        {"median_ape_from_1MiB_pct", optional(one.from_pct)}};
-  Json cells = Json::array();
-  for (const NcclCell& one : summary.cells)
-    cells.push_back({{"machine", one.machine},
-                     {"operation", one.operation},
-                     {"size_class", one.size_class},
-                     {"rows", one.rows},
-                     {"median_ape_pct", one.ours_pct},
-                     {"nccl_median_ape_pct", one.nccl_pct}});
-  return {{"operations", std::move(operations)},
-          {"nccl_cells", std::move(cells)},
-          {"nccl_cells_won", summary.cells_won()}};
-}
 
 std::string cell(const std::optional<double>& number, const char* sign = "") {
   if (!number) return "-";
@@ -167,39 +85,6 @@ std::string reasons(const Report& report) {
   return text;
 }
 
-Json json_of(const MeanRegret& mean) {
-  return {{"groups", mean.groups},
-          {"mean_pct", mean.mean_pct},
-          {"worst_pct", mean.worst_pct},
-          {"kendall_tau", optional(mean.tau)}};
-}
-
-Json json_of(const Regret& regret) {
-  Json groups = Json::array();
-  for (const RegretGroup& one : regret.groups)
-    groups.push_back({{"file", one.file},
-                      {"model", one.model},
-                      {"device", one.device},
-                      {"devices", one.devices},
-                      {"global_batch", one.batch},
-                      {"sequence", one.sequence},
-                      {"precision", one.precision},
-                      {"strategies", one.strategies},
-                      {"simulated", one.simulated},
-                      {"certified", one.certified},
-                      {"chosen", one.chosen},
-                      {"fastest_measured", one.fastest},
-                      {"fastest_simulated", one.simulates},
-                      {"regret_pct", one.regret_pct},
-                      {"kendall_tau", optional(one.tau)},
-                      {"slower_than_fastest_simulated_pct", one.slower_pct}});
-  Json files = Json::object();
-  for (const auto& [name, mean] : regret.files) files[name] = json_of(mean);
-  return {{"overall", json_of(regret.overall)},
-          {"files", std::move(files)},
-          {"groups", std::move(groups)}};
-}
-
 std::string line_of(const std::string& name, const MeanRegret& mean) {
   return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f} {:>6}\n", shortened(name), kNameWidth,
                      mean.groups, mean.mean_pct, mean.worst_pct,
@@ -223,10 +108,6 @@ std::string text_of(const Regret& regret) {
   return text;
 }
 
-std::string field(const std::optional<double>& number) {
-  return number ? fmt::format("{}", *number) : "";
-}
-
 }  // namespace
 
 std::string to_text(const Report& report) {
@@ -244,41 +125,188 @@ std::string to_text(const Report& report) {
   return text + worst_rows(report) + reasons(report);
 }
 
+const Record<Outcome>& record_of(const Outcome*) {
+  const auto by_quantity = [](std::string_view time, std::string_view memory) {
+    return [=](const Outcome& row) { return row.quantity == Quantity::kMemory ? memory : time; };
+  };
+  static const auto record =
+      Record<Outcome>("row")
+          .field("id", &Outcome::id)
+          .field("file", &Outcome::file)
+          .field("family", &Outcome::family, "The row's source.")
+          .field("tier", unless_empty<&Outcome::tier>)
+          .field("quantity", by_quantity("time", "memory"), "", record::one_of({"time", "memory"}))
+          .field("unit", by_quantity("s", "B"), "", record::one_of({"s", "B"}))
+          .field("measured", &Outcome::measured)
+          .field("predicted", &Outcome::predicted)
+          .field("low", &Outcome::low)
+          .field("high", &Outcome::high)
+          .field("error_pct",
+                 [](const Outcome& row) {
+                   const auto pair = row.pair();
+                   return pair ? std::optional(pair->error_pct()) : std::nullopt;
+                 })
+          .field(
+              "status", [](const Outcome& row) { return name_of(row.status); }, "",
+              record::one_of({"ok", "unsupported", "infeasible", "excluded"}))
+          .field("reason", unless_empty<&Outcome::reason>)
+          .field("assumed", &Outcome::assumed, "Settings that the table leaves open.")
+          .sometimes(
+              "framework",
+              [](const Outcome& row) {
+                return row.widened_low ? std::optional(row.framework) : std::nullopt;
+              },
+              "The framework whose measured steps the interval rests on.")
+          .sometimes("widened_low", &Outcome::widened_low,
+                     "Factor by which less certain parameters widen the interval.")
+          .sometimes("widened_high", &Outcome::widened_high)
+          .sometimes("kernel", unless_empty<&Outcome::kernel>, "Kind of kernel, and its device.")
+          .sometimes("nccl_s", &Outcome::nccl, "Estimate of NCCL's own tuner.")
+          .sometimes("breakdown_s", &Outcome::breakdown);
+  return record;
+}
+
+const Record<Summary>& record_of(const Summary*) {
+  using record::at;
+  static const auto record =
+      Record<Summary>("summary")
+          .field("rows", &Summary::rows)
+          .field("ok", &Summary::ok)
+          .field("assumed", &Summary::assumed)
+          .field("unsupported", &Summary::unsupported)
+          .field("infeasible", &Summary::infeasible)
+          .field("excluded", &Summary::excluded)
+          .field("mape_pct", at<&Summary::time, &Statistics::mape_pct>)
+          .field("median_ape_pct", at<&Summary::time, &Statistics::median_ape_pct>)
+          .field("p90_ape_pct", at<&Summary::time, &Statistics::p90_ape_pct>)
+          .field("bias_pct", at<&Summary::time, &Statistics::bias_pct>)
+          .field("kendall_tau", at<&Summary::time, &Statistics::kendall_tau>)
+          .field("interval_coverage_pct", at<&Summary::time, &Statistics::interval_coverage_pct>)
+          .field("memory_rows", at<&Summary::memory, &Statistics::pairs>)
+          .field("memory_mape_pct", at<&Summary::memory, &Statistics::mape_pct>)
+          .field("memory_bias_pct", at<&Summary::memory, &Statistics::bias_pct>);
+  return record;
+}
+
+const Record<OperationError>& record_of(const OperationError*) {
+  static const auto record = Record<OperationError>("operation")
+                                 .field("rows_below_1MiB", &OperationError::rows_below)
+                                 .field("median_ape_below_1MiB_pct", &OperationError::below_pct)
+                                 .field("rows_from_1MiB", &OperationError::rows_from)
+                                 .field("median_ape_from_1MiB_pct", &OperationError::from_pct);
+  return record;
+}
+
+const Record<NcclCell>& record_of(const NcclCell*) {
+  static const auto record = Record<NcclCell>("nccl_cell", "Rows that NCCL's tuner can estimate.")
+                                 .field("machine", &NcclCell::machine)
+                                 .field("operation", &NcclCell::operation)
+                                 .field("size_class", &NcclCell::size_class)
+                                 .field("rows", &NcclCell::rows)
+                                 .field("median_ape_pct", &NcclCell::ours_pct)
+                                 .field("nccl_median_ape_pct", &NcclCell::nccl_pct);
+  return record;
+}
+
+const Record<CollectiveSummary>& record_of(const CollectiveSummary*) {
+  static const auto record =
+      Record<CollectiveSummary>("collectives")
+          .field("operations", &CollectiveSummary::operations)
+          .field("nccl_cells", &CollectiveSummary::cells)
+          .field("nccl_cells_won", &CollectiveSummary::cells_won,
+                 "Cells in which the prediction is closer than NCCL's tuner.");
+  return record;
+}
+
+const Record<MeanRegret>& record_of(const MeanRegret*) {
+  static const auto record = Record<MeanRegret>("mean_regret")
+                                 .field("groups", &MeanRegret::groups)
+                                 .field("mean_pct", &MeanRegret::mean_pct)
+                                 .field("worst_pct", &MeanRegret::worst_pct)
+                                 .field("kendall_tau", &MeanRegret::tau, "Mean of the groups'.");
+  return record;
+}
+
+const Record<RegretGroup>& record_of(const RegretGroup*) {
+  using Of = RegretGroup;
+  static const auto record =
+      Record<Of>("regret_group")
+          .field("file", &Of::file)
+          .field("model", &Of::model)
+          .field("device", &Of::device)
+          .field("devices", &Of::devices)
+          .field("global_batch", &Of::batch)
+          .field("sequence", &Of::sequence)
+          .field("precision", &Of::precision)
+          .field("strategies", &Of::strategies, "Different strategies that were measured.")
+          .field("simulated", &Of::simulated, "Strategies simulated to certify the choice.")
+          .field("certified", &Of::certified)
+          .field("chosen", &Of::chosen, "The row with the strategy that a search takes.")
+          .field("fastest_measured", &Of::fastest)
+          .field("fastest_simulated", &Of::simulates)
+          .field("regret_pct", &Of::regret_pct,
+                 "Measured slowdown of the choice against the fastest measured strategy.")
+          .field("kendall_tau", &Of::tau, "Of measured against simulated times.")
+          .field("slower_than_fastest_simulated_pct", &Of::slower_pct);
+  return record;
+}
+
+const Record<Regret>& record_of(const Regret*) {
+  static const auto record = Record<Regret>("regret")
+                                 .field("overall", &Regret::overall)
+                                 .field("files", &Regret::files)
+                                 .field("groups", &Regret::groups);
+  return record;
+}
+
+const Record<Report>& record_of(const Report*) {
+  static const auto record =
+      Record<Report>::result("foreshard.accuracy/1",
+                             "Predictions beside tables of measurements, as `accuracy` writes "
+                             "them. Errors in percent; negative: predicted too small.")
+          .field("rows", &Report::rows)
+          .group("summaries", Record<Report>()
+                                  .field("overall", &Report::overall)
+                                  .field("files", &Report::files)
+                                  .field("families", &Report::families)
+                                  .field("tiers", &Report::tiers)
+                                  .field("kernels", &Report::kernels))
+          .sometimes("collectives",
+                     [](const Report& report) {
+                       auto summary = collective_summary(report.rows);
+                       return summary.operations.empty() ? std::nullopt
+                                                         : std::optional(std::move(summary));
+                     })
+          .sometimes("regret", &Report::regret, "With --regret.");
+  return record;
+}
+
 std::string to_json(const Report& report, bool with_rows) {
-  Json rows = Json::array();
-  if (with_rows)
-    for (const Outcome& row : report.rows) rows.push_back(json_of(row));
-  Json json = {{"schema", "foreshard.accuracy/1"},
-               {"rows", std::move(rows)},
-               {"summaries",
-                {{"overall", json_of(report.overall)},
-                 {"files", json_of(report.files)},
-                 {"families", json_of(report.families)},
-                 {"tiers", json_of(report.tiers)},
-                 {"kernels", json_of(report.kernels)}}}};
-  const CollectiveSummary collectives = collective_summary(report.rows);
-  if (!collectives.operations.empty()) json["collectives"] = json_of(collectives);
-  if (report.regret) json["regret"] = json_of(*report.regret);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  record::Json json = record::write(report);
+  if (!with_rows) json["rows"].clear();
+  return record::text_of(json, 1);
 }
 
 std::string to_csv(const Report& report) {
-  std::string text =
-      "id,file,family,tier,quantity,measured,predicted,low,high,error_pct,status,reason,assumed";
-  for (const sim::BreakdownPart& part : sim::kBreakdownParts) text += fmt::format(",{}_s", part.key);
-  text += ",nccl_s,kernel\n";
-  for (const Outcome& row : report.rows) {
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.id),
-                    csv_field(row.file), csv_field(row.family), csv_field(row.tier),
-                    row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
-                    field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
-                    name_of(row.status), csv_field(row.reason), csv_field(join(row.assumed, " ")));
-    for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-      text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
-    text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
-  }
-  return text;
+  std::vector<record::Json> rows;
+  for (const Outcome& row : report.rows) rows.push_back(record::write(row));
+  std::vector<record::Column> columns{{"id"},
+                                      {"file"},
+                                      {"family"},
+                                      {"tier"},
+                                      {"quantity"},
+                                      {"measured"},
+                                      {"predicted"},
+                                      {"low"},
+                                      {"high"},
+                                      {"error_pct"},
+                                      {"status"},
+                                      {"reason"},
+                                      {"assumed", "", " "}};
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
+    columns.push_back({fmt::format("{}_s", part.key), fmt::format("breakdown_s/{}", part.key)});
+  columns.insert(columns.end(), {{"nccl_s"}, {"kernel"}});
+  return record::csv(columns, rows);
 }
 
 namespace {

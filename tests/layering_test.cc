@@ -22,6 +22,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "base/net/",
     "base/team/",
     "base/yaml/",
+    "base/record/",
     "topology/",
     "topology/import/",
     "strategies/program/ir/",

@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "base/record/record.h"
 
 namespace foreshard::internal {
 namespace {
@@ -442,17 +442,33 @@ std::string to_text(const std::vector<Finding>& findings) {
   return text;
 }
 
+const record::Record<Finding>& record_of(const Finding*) {
+  static const auto record =
+      record::Record<Finding>("finding")
+          .field(
+              "severity", [](const Finding& one) { return name_of(one.severity); }, "",
+              record::one_of({"warning", "remark"}))
+          .field("rule", &Finding::rule)
+          .field("place", &Finding::place)
+          .field("message", &Finding::message)
+          .field("remedy", &Finding::remedy);
+  return record;
+}
+
+struct FindingsResult {
+  std::vector<Finding> findings;
+};
+
+const record::Record<FindingsResult>& record_of(const FindingsResult*) {
+  static const auto record =
+      record::Record<FindingsResult>::result("foreshard.findings/1",
+                                             "What is implausible of a cluster (topology check).")
+          .field("findings", &FindingsResult::findings);
+  return record;
+}
+
 std::string to_json(const std::vector<Finding>& findings) {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& f : findings)
-    list.push_back({{"severity", name_of(f.severity)},
-                    {"rule", f.rule},
-                    {"place", f.place},
-                    {"message", f.message},
-                    {"remedy", f.remedy}});
-  const nlohmann::ordered_json json{{"schema", "foreshard.findings/1"},
-                                    {"findings", std::move(list)}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return record::text_of(record::write(FindingsResult{findings}), 2);
 }
 
 }  // namespace foreshard

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
+
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 
@@ -49,5 +51,7 @@ std::vector<Finding> implausible(const ClusterConfig& config, const ClusterView&
 std::string to_text(const std::vector<Finding>& findings);
 /// \return a JSON object of the schema foreshard.findings/1, then a line feed.
 std::string to_json(const std::vector<Finding>& findings);
+struct FindingsResult;
+const record::Record<FindingsResult>& record_of(const FindingsResult*);
 
 }  // namespace foreshard

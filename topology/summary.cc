@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 namespace foreshard {
 namespace {
+
+using record::Record;
 
 constexpr std::size_t kMostVerticesForBisection = 20'000;
 /// Longer routes are cut in the text, not in the JSON.
@@ -20,21 +22,18 @@ RouteSample sample(const ClusterView& cluster, DeviceId from, DeviceId to) {
   const auto vertices = cluster.vertices();
   const auto name = [&](VertexId vertex) { return vertices[vertex.index()].name; };
   RouteSample result{.from = name(cluster.devices()[from.index()].vertex),
-                     .to = name(cluster.devices()[to.index()].vertex),
-                     .route = std::nullopt,
-                     .error = {},
-                     .links = {},
-                     .bandwidth = {}};
-  auto route = cluster.route(from, to);
+                     .to = name(cluster.devices()[to.index()].vertex)};
+  const auto route = cluster.route(from, to);
   if (!route) {
     result.error = route.error().message;
     return result;
   }
-  result.route = *std::move(route);
+  result.latency = route->latency;
+  result.widest = name_of(route->widest_kind);
   result.bandwidth = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-  for (const auto& [id, share] : result.route->links) {
+  for (const auto& [id, share] : route->links) {
     const Link& link = cluster.links()[id.index()];
-    result.bandwidth = std::min(result.bandwidth, link.bandwidth / share);
+    result.bandwidth = std::min(*result.bandwidth, link.bandwidth / share);
     std::string text = name(link.from) + " -> " + name(link.to);
     if (share < 1) text += fmt::format(" x {:.4g}", share);
     result.links.push_back(std::move(text));
@@ -146,11 +145,11 @@ std::string to_text(const ClusterSummary& summary) {
   text += summary.bisection_note + "\nroutes:\n";
   for (const auto& route : summary.routes) {
     text += fmt::format("  {} to {}: ", route.from, route.to);
-    if (!route.route) {
+    if (!route.bandwidth) {
       text += route.error + "\n";
       continue;
     }
-    text += fmt::format("{}, {}\n", format(route.bandwidth), format(route.route->latency));
+    text += fmt::format("{}, {}\n", format(*route.bandwidth), format(*route.latency));
     for (std::size_t i = 0; i < route.links.size() && i < kMostLinksPrinted; ++i)
       text += "    " + route.links[i] + "\n";
     if (route.links.size() > kMostLinksPrinted)
@@ -159,35 +158,48 @@ std::string to_text(const ClusterSummary& summary) {
   return text;
 }
 
+const Record<LinkClass>& record_of(const LinkClass*) {
+  static const auto record =
+      Record<LinkClass>("link", "Directed links that are alike.")
+          .field("kind", [](const LinkClass& links) { return name_of(links.kind); })
+          .field("bytes_per_s", &LinkClass::bandwidth)
+          .field("latency_s", &LinkClass::latency)
+          .field("count", &LinkClass::count)
+          .field("down", &LinkClass::down);
+  return record;
+}
+
+const Record<RouteSample>& record_of(const RouteSample*) {
+  static const auto record =
+      Record<RouteSample>("route")
+          .field("from", &RouteSample::from)
+          .field("to", &RouteSample::to)
+          .sometimes("bytes_per_s", &RouteSample::bandwidth, "Rate of one flow alone.")
+          .sometimes("latency_s", &RouteSample::latency)
+          .sometimes("widest", &RouteSample::widest, "Kind of the links that reach farthest.")
+          .sometimes("links", record::unless_empty<&RouteSample::links>)
+          .sometimes("error", record::unless_empty<&RouteSample::error>, "Why there is no route.");
+  return record;
+}
+
+const Record<ClusterSummary>& record_of(const ClusterSummary*) {
+  static const auto record =
+      Record<ClusterSummary>::result("foreshard.topology/1",
+                                     "A cluster, as `topology show` sums it up.")
+          .field("name", &ClusterSummary::name)
+          .field("nodes", &ClusterSummary::nodes)
+          .field("devices", &ClusterSummary::devices, "Number of devices by type.")
+          .field("vertices", &ClusterSummary::vertices, "Number of vertices by kind.")
+          .field("links", &ClusterSummary::links)
+          .field("bisection_bytes_per_s", &ClusterSummary::bisection)
+          .field("bisection_note", &ClusterSummary::bisection_note,
+                 "The two halves, or why the bandwidth between them was left out.")
+          .field("routes", &ClusterSummary::routes);
+  return record;
+}
+
 std::string to_json(const ClusterSummary& summary) {
-  using Json = nlohmann::ordered_json;
-  Json json{{"schema", "foreshard.topology/1"}, {"name", summary.name}, {"nodes", summary.nodes}};
-  json["devices"] = summary.devices;
-  json["vertices"] = summary.vertices;
-  json["links"] = Json::array();
-  for (const auto& link : summary.links)
-    json["links"].push_back({{"kind", name_of(link.kind)},
-                             {"bytes_per_s", link.bandwidth.in_base()},
-                             {"latency_s", link.latency.in_base()},
-                             {"count", link.count},
-                             {"down", link.down}});
-  json["bisection_bytes_per_s"] = nullptr;
-  if (summary.bisection) json["bisection_bytes_per_s"] = summary.bisection->in_base();
-  json["bisection_note"] = summary.bisection_note;
-  json["routes"] = Json::array();
-  for (const auto& route : summary.routes) {
-    Json entry{{"from", route.from}, {"to", route.to}};
-    if (route.route) {
-      entry["bytes_per_s"] = route.bandwidth.in_base();
-      entry["latency_s"] = route.route->latency.in_base();
-      entry["widest"] = name_of(route.route->widest_kind);
-      entry["links"] = route.links;
-    } else {
-      entry["error"] = route.error;
-    }
-    json["routes"].push_back(std::move(entry));
-  }
-  return json.dump(2) + "\n";
+  return record::text_of(record::write(summary), 2);
 }
 
 }  // namespace foreshard

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/record/forward.h"
+
 #include "topology/cluster_view.h"
 
 namespace foreshard {
@@ -24,10 +26,11 @@ struct LinkClass {  ///< Directed links that are alike.
 struct RouteSample {
   std::string from;
   std::string to;
-  std::optional<Route> route;
-  std::string error;               ///< Reason, if there is no route.
-  std::vector<std::string> links;  ///< "a -> b", with the share where it is below 1.
-  BytesPerSecond bandwidth;        ///< Rate of one flow alone: the least of bandwidth / share.
+  std::optional<BytesPerSecond> bandwidth{};  ///< Rate of one flow alone; empty: no route.
+  std::optional<Seconds> latency{};
+  std::optional<std::string_view> widest{};  ///< Name of Route::widest_kind.
+  std::vector<std::string> links{};          ///< "a -> b", with the share where it is below 1.
+  std::string error{};                       ///< Reason, if there is no route.
 };
 
 struct ClusterSummary {
@@ -55,6 +58,7 @@ ClusterSummary summarize(const ClusterView& cluster);
 
 std::string to_text(const ClusterSummary& summary);
 std::string to_json(const ClusterSummary& summary);
+const record::Record<ClusterSummary>& record_of(const ClusterSummary*);
 
 std::string_view name_of(VertexKind kind);
 std::string_view name_of(LinkKind kind);

@@ -131,10 +131,13 @@ template <std::convertible_to<std::string_view> V>
 struct Form<V> {
   static Json write(std::string_view value) { return std::string(value); }
   static Json schema(Json&) { return {{"type", "string"}}; }
-  static std::string read(const Json& json, std::string& value) {
+  static std::string read(const Json& json, V& value) {
     if (!json.is_string()) return ": no text";
-    value = json.get<std::string>();
-    return {};
+    if constexpr (std::is_same_v<V, std::string>) {
+      value = json.get<std::string>();
+      return {};
+    }
+    return ": a view of a text cannot be read back";
   }
 };
 

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "base/quantity.h"
+#include "base/record/csv.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 namespace foreshard::conversion {
@@ -260,7 +261,7 @@ class Planner {
   Conversion result_;
 };
 
-using Json = nlohmann::ordered_json;
+using record::Record;
 
 Bytes bytes(std::int64_t count) {
   return static_cast<double>(count) * 1_B;
@@ -414,56 +415,74 @@ std::string to_text(const Explanation& e) {
   return text;
 }
 
+const Record<DeviceTraffic>& record_of(const DeviceTraffic*) {
+  static const auto record =
+      Record<DeviceTraffic>("device")
+          .field("device", &DeviceTraffic::device)
+          .field("before_bytes", &DeviceTraffic::before)
+          .field("after_bytes", &DeviceTraffic::after)
+          .field("stays_bytes", &DeviceTraffic::stays, "Bytes of new slices that it has already.")
+          .field("sent_bytes", &DeviceTraffic::sent)
+          .field("received_bytes", &DeviceTraffic::received)
+          .field("peak_bytes", &DeviceTraffic::peak, "Old and new slices side by side.");
+  return record;
+}
+
+const Record<Explanation::LinkUse>& record_of(const Explanation::LinkUse*) {
+  using Use = Explanation::LinkUse;
+  static const auto record = Record<Use>("link")
+                                 .field("from", &Use::from)
+                                 .field("to", &Use::to)
+                                 .field("bytes", record::at<&Use::bytes, &Bytes::in_base>)
+                                 .field("time_s", &Use::time);
+  return record;
+}
+
+const Record<Explanation>& record_of(const Explanation*) {
+  using E = Explanation;
+  using C = Conversion;
+  using record::at;
+  static const auto record =
+      Record<E>::result("foreshard.reshard_strategy/1",
+                        "What moves when the strategy or the cluster changes, as `reshard "
+                        "--from-strategy` plans it (docs/checkpoint.md).")
+          .field("model", &E::model)
+          .field("cluster", &E::cluster)
+          .field("from", &E::from)
+          .field("to", &E::to)
+          .field("down", &E::down, "Devices that are down.")
+          .field("tensors", at<&E::conversion, &C::tensors>)
+          .field("tensors_dropped", at<&E::conversion, &C::tensors_dropped>)
+          .field("bytes_moved", at<&E::conversion, &C::bytes_moved>)
+          .field("bytes_staying", at<&E::conversion, &C::bytes_staying>)
+          .field("bytes_dropped", at<&E::conversion, &C::bytes_dropped>)
+          .field("slices_sent", at<&E::conversion, &C::messages>)
+          .field(
+              "pairs", [](const E& e) { return e.conversion.transfers.size(); },
+              "Pairs of devices between which slices are sent.")
+          .field("closed_form_s", &E::closed_form)
+          .field("simulated_s", &E::simulated)
+          .field("peak_memory_bytes", at<&E::peak_memory, &Bytes::in_base>)
+          .field("memory_capacity_bytes", at<&E::memory_capacity, &Bytes::in_base>)
+          .field("devices", at<&E::conversion, &C::devices>)
+          .field("links", &E::links);
+  return record;
+}
+
 std::string to_json(const Explanation& e) {
-  const Conversion& c = e.conversion;
-  const auto seconds = [](const std::optional<Seconds>& time) {
-    return time ? Json(time->in_base()) : Json(nullptr);
-  };
-  Json devices = Json::array();
-  for (const DeviceTraffic& d : c.devices)
-    devices.push_back({{"device", d.device},
-                       {"before_bytes", d.before},
-                       {"after_bytes", d.after},
-                       {"stays_bytes", d.stays},
-                       {"sent_bytes", d.sent},
-                       {"received_bytes", d.received},
-                       {"peak_bytes", d.peak()}});
-  Json links = Json::array();
-  for (const auto& link : e.links)
-    links.push_back({{"from", link.from},
-                     {"to", link.to},
-                     {"bytes", link.bytes.in_base()},
-                     {"time_s", link.time.in_base()}});
-  return Json{{"schema", kConversionSchema},
-              {"model", e.model},
-              {"cluster", e.cluster},
-              {"from", e.from},
-              {"to", e.to},
-              {"down", e.down},
-              {"tensors", c.tensors},
-              {"tensors_dropped", c.tensors_dropped},
-              {"bytes_moved", c.bytes_moved},
-              {"bytes_staying", c.bytes_staying},
-              {"bytes_dropped", c.bytes_dropped},
-              {"slices_sent", c.messages},
-              {"pairs", c.transfers.size()},
-              {"closed_form_s", seconds(e.closed_form)},
-              {"simulated_s", seconds(e.simulated)},
-              {"peak_memory_bytes", e.peak_memory.in_base()},
-              {"memory_capacity_bytes", e.memory_capacity.in_base()},
-              {"devices", std::move(devices)},
-              {"links", std::move(links)}}
-             .dump(2) +
-         "\n";
+  return record::text_of(record::write(e), 2);
 }
 
 std::string to_csv(const Explanation& e) {
-  std::string text =
-      "device,before_bytes,after_bytes,stays_bytes,sent_bytes,received_bytes,peak_bytes\n";
-  for (const DeviceTraffic& d : e.conversion.devices)
-    text += fmt::format("{},{},{},{},{},{},{}\n", d.device, d.before, d.after, d.stays, d.sent,
-                        d.received, d.peak());
-  return text;
+  const record::Json devices = record::write(e)["devices"];
+  return record::csv({{"device"},
+                      {"before_bytes"},
+                      {"after_bytes"},
+                      {"stays_bytes"},
+                      {"sent_bytes"},
+                      {"received_bytes"},
+                      {"peak_bytes"}},
+                     devices.get_ref<const record::Json::array_t&>());
 }
 
 }  // namespace foreshard::conversion

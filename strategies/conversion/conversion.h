@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -94,8 +95,6 @@ std::optional<program::Program> program_of(const Conversion& conversion, std::st
 // people; as JSON (schema "foreshard.reshard_strategy/1") and CSV (a line per device) for
 // programs.
 
-inline constexpr std::string_view kConversionSchema = "foreshard.reshard_strategy/1";
-
 /// Most transfers that are simulated.
 inline constexpr std::int64_t kMostSimulated = 250'000;
 
@@ -130,6 +129,7 @@ Result<Explanation> explain(Conversion conversion, const CostModel& cost,
 
 std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
+const record::Record<Explanation>& record_of(const Explanation*);
 std::string to_csv(const Explanation& explanation);
 
 }  // namespace foreshard::conversion

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/quantity.h"
+#include "base/record/csv.h"
+#include "base/record/record.h"
+#include "base/text.h"
 
 #include "strategies/reshard/plan.h"
 #include "strategies/reshard/price.h"
@@ -31,7 +33,11 @@ void count_groups(const program::Program& program, const std::string& task,
 
 Result<Explanation::StepNumbers> numbers_of(const Step& step, const TensorSpec& tensor,
                                             StepPricer& price) {
-  Explanation::StepNumbers numbers;
+  Explanation::StepNumbers numbers{.primitive = std::string(name_of(step.primitive)),
+                                   .from = describe(step.from),
+                                   .to = describe(step.to)};
+  for (const Axis axis : step.axes)
+    numbers.axes.push_back(step.to.mesh.axes[static_cast<std::size_t>(axis)].name);
   const auto ranks = step.to.mesh.size();
   numbers.volume = volume_of(step, tensor);
   numbers.bytes_per_rank = numbers.volume.exact_total / static_cast<double>(ranks);
@@ -59,17 +65,10 @@ std::vector<Explanation::LinkUse> uses_of(const std::vector<LinkBytes>& loads,
   return uses;
 }
 
-using Json = nlohmann::ordered_json;
+using record::Record;
 
 constexpr std::size_t kMostLinksInText = 8;
 constexpr std::size_t kMostRejectedInText = 8;
-
-std::string axes_text(const Step& step) {
-  std::string text;
-  for (const Axis axis : step.axes)
-    text += (text.empty() ? "" : "+") + step.to.mesh.axes[static_cast<std::size_t>(axis)].name;
-  return text;
-}
 
 std::string groups_text(const Explanation::StepNumbers& numbers) {
   if (numbers.groups == 0) return "-";
@@ -77,20 +76,18 @@ std::string groups_text(const Explanation::StepNumbers& numbers) {
 }
 
 std::string steps_text(const Explanation& e) {
-  const auto& steps = e.choice.best().plan.steps;
-  if (steps.empty()) return "  nothing moves\n";
+  if (e.steps.empty()) return "  nothing moves\n";
   std::string text = fmt::format("  {:<24} {:>10} {:>10} {:>11} {:>11} {:>9}\n", "step", "groups",
                                  "per rank", "on links", "R2.5 total", "time");
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    const auto& numbers = e.steps[s];
-    const std::string axes = axes_text(steps[s]);
-    text += fmt::format("  {:<24} {:>10} {:>10} {:>11} {:>11} {:>9}\n",
-                        fmt::format("{} {}{}", s + 1, name_of(steps[s].primitive),
-                                    axes.empty() ? "" : " over " + axes),
-                        groups_text(numbers), format(numbers.bytes_per_rank),
-                        format(numbers.volume.exact_total), format(numbers.volume.patent_total),
-                        format(numbers.time));
-    text += fmt::format("    -> {}\n", describe(steps[s].to));
+  for (std::size_t s = 0; s < e.steps.size(); ++s) {
+    const auto& step = e.steps[s];
+    text +=
+        fmt::format("  {:<24} {:>10} {:>10} {:>11} {:>11} {:>9}\n",
+                    fmt::format("{} {}{}", s + 1, step.primitive,
+                                step.axes.empty() ? "" : " over " + join(step.axes, "+")),
+                    groups_text(step), format(step.bytes_per_rank), format(step.volume.exact_total),
+                    format(step.volume.patent_total), format(step.time));
+    text += fmt::format("    -> {}\n", step.to);
   }
   return text;
 }
@@ -148,51 +145,133 @@ std::string links_text(const Explanation& e) {
   return text;
 }
 
-// A field of CSV (RFC 4180) that may hold commas. Layouts have no quotes.
-std::string quoted(const std::string& text) {
-  return '"' + text + '"';
+}  // namespace
+
+const Record<Explanation::StepNumbers>& record_of(const Explanation::StepNumbers*) {
+  using Of = Explanation::StepNumbers;
+  static const auto record =
+      Record<Of>("step")
+          .field("primitive", &Of::primitive)
+          .field("axes", &Of::axes)
+          .field("from", &Of::from)
+          .field("to", &Of::to)
+          .field("groups", &Of::groups)
+          .field("ranks_per_group", &Of::ranks_per_group)
+          .field("messages", &Of::messages)
+          .field("bytes_per_rank", &Of::bytes_per_rank)
+          .field("exact_total_bytes", record::at<&Of::volume, &Volume::exact_total>)
+          .field("patent_total_bytes", record::at<&Of::volume, &Volume::patent_total>)
+          .field("closed_form_s", &Of::time);
+  return record;
 }
 
-std::int64_t whole(Bytes bytes) {
-  return std::llround(bytes.in_base());
+const Record<Alternative>& record_of(const Alternative*) {
+  static const auto record =
+      Record<Alternative>("alternative")
+          .field("name", record::at<&Alternative::plan, &Plan::name>)
+          .field("closed_form_s", record::at<&Alternative::plan, &Plan::estimate>)
+          .field("simulated_s", &Alternative::simulated)
+          .field("remark", &Alternative::remark, "Why it was not chosen, or not simulated.");
+  return record;
 }
 
-Json layout_json(const Layout& layout) {
-  return {{"layout", describe(layout)}, {"ranks", describe_ranks(layout.mesh.ranks)}};
+const Record<Candidates::Rejected>& record_of(const Candidates::Rejected*) {
+  static const auto record = Record<Candidates::Rejected>("rejected")
+                                 .field("name", &Candidates::Rejected::name)
+                                 .field("reason", &Candidates::Rejected::reason);
+  return record;
 }
 
-Json plan_json(const Explanation& e) {
-  const Alternative& best = e.choice.best();
-  const Volume volume = volume_of(best.plan, e.tensor);
-  Json steps = Json::array();
-  for (std::size_t s = 0; s < best.plan.steps.size(); ++s) {
-    const Step& step = best.plan.steps[s];
-    const auto& numbers = e.steps[s];
-    Json axes = Json::array();
-    for (const Axis axis : step.axes)
-      axes.push_back(step.to.mesh.axes[static_cast<std::size_t>(axis)].name);
-    steps.push_back({{"primitive", name_of(step.primitive)},
-                     {"axes", std::move(axes)},
-                     {"from", describe(step.from)},
-                     {"to", describe(step.to)},
-                     {"groups", numbers.groups},
-                     {"ranks_per_group", numbers.ranks_per_group},
-                     {"messages", numbers.messages},
-                     {"bytes_per_rank", whole(numbers.bytes_per_rank)},
-                     {"exact_total_bytes", whole(numbers.volume.exact_total)},
-                     {"patent_total_bytes", whole(numbers.volume.patent_total)},
-                     {"closed_form_s", numbers.time.in_base()}});
-  }
-  return {{"name", best.plan.name},
-          {"time_s", best.time().in_base()},
-          {"simulated", best.simulated.has_value()},
-          {"closed_form_s", best.plan.estimate.in_base()},
-          {"exact_total_bytes", whole(volume.exact_total)},
-          {"patent_total_bytes", whole(volume.patent_total)},
-          {"steps", std::move(steps)}};
+const Record<Explanation::LinkUse>& record_of(const Explanation::LinkUse*) {
+  static const auto record =
+      Record<Explanation::LinkUse>("link")
+          .field("from", &Explanation::LinkUse::from)
+          .field("to", &Explanation::LinkUse::to)
+          .field("bytes", &Explanation::LinkUse::bytes)
+          .field("busy_s", &Explanation::LinkUse::time, "Time of the bytes at its bandwidth.");
+  return record;
+}
+
+namespace {
+
+Record<Layout> layout_group() {
+  return Record<Layout>()
+      .field("layout", [](const Layout& layout) { return describe(layout); })
+      .field("ranks", [](const Layout& layout) { return describe_ranks(layout.mesh.ranks); });
+}
+
+template <auto kBytes>
+Bytes volume_in_all(const Explanation& e) {
+  return volume_of(e.choice.best().plan, e.tensor).*kBytes;
+}
+
+Record<Explanation> plan_group() {
+  const auto best = [](auto value) {
+    return [value](const Explanation& e) { return std::invoke(value, e.choice.best()); };
+  };
+  return Record<Explanation>()
+      .field("name", best(record::at<&Alternative::plan, &Plan::name>))
+      .field("time_s", best(&Alternative::time))
+      .field("simulated", best([](const Alternative& one) { return one.simulated.has_value(); }))
+      .field("closed_form_s", best(record::at<&Alternative::plan, &Plan::estimate>))
+      .field("exact_total_bytes", volume_in_all<&Volume::exact_total>, "Bytes that cross links.")
+      .field("patent_total_bytes", volume_in_all<&Volume::patent_total>,
+             "Bytes as the patent counts them.")
+      .field("steps", &Explanation::steps);
+}
+
+struct Baseline {
+  std::size_t alternative;
+  Seconds time;
+};
+
+const Record<Baseline>& record_of(const Baseline*) {
+  static const auto record =
+      Record<Baseline>("baseline", "Gather the whole tensor, then cut it: no planner is needed.")
+          .field("alternative", &Baseline::alternative)
+          .field("time_s", &Baseline::time);
+  return record;
+}
+
+std::optional<Baseline> baseline_of(const Explanation& e) {
+  const auto& index = e.choice.baseline;
+  return index ? std::optional(Baseline{*index, e.choice.alternatives[*index].time()})
+               : std::nullopt;
 }
 
 }  // namespace
+
+const Record<Explanation>& record_of(const Explanation*) {
+  using E = Explanation;
+  using record::at;
+  static const auto record =
+      Record<E>::result("foreshard.reshard/1",
+                        "How a tensor moves from one layout to another, as `reshard --tensor` "
+                        "plans it (docs/reshard.md).")
+          .group(
+              "tensor", &E::tensor,
+              Record<TensorSpec>()
+                  .field("dtype", [](const TensorSpec& t) { return foreshard::name_of(t.dtype); })
+                  .field("shape", &TensorSpec::shape)
+                  .field("bytes", [](const TensorSpec& tensor) { return bytes_of(tensor); }))
+          .field("cluster", &E::cluster)
+          .group("from", &E::from, layout_group())
+          .group("to", &E::to, layout_group())
+          .group("plan", plan_group())
+          .field("baseline", baseline_of)
+          .group("lower_bound", at<&E::choice, &Choice::bound>,
+                 Record<LowerBound>()
+                     .field("time_s", &LowerBound::time)
+                     .field("meaning", &LowerBound::meaning))
+          .field("chosen", at<&E::choice, &Choice::chosen>, "Index of the plan in alternatives.")
+          .field("alternatives", at<&E::choice, &Choice::alternatives>)
+          .field("rejected", at<&E::choice, &Choice::rejected>)
+          .field(
+              "links",
+              [](const E& e) { return e.links_known ? std::optional(e.links) : std::nullopt; },
+              "Links that the plan uses; null if it has too many messages to follow.");
+  return record;
+}
 
 Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
                             const CostModel& cost, const Placement& placement,
@@ -207,7 +286,7 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
   const Plan& plan = result.choice.best().plan;
   for (const Step& step : plan.steps) {
     FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
-    result.steps.push_back(numbers);
+    result.steps.push_back(std::move(numbers));
   }
   if (!(plan.estimate > 0_s)) return result;
   result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;
@@ -234,63 +313,26 @@ std::string to_text(const Explanation& e) {
 }
 
 std::string to_json(const Explanation& e) {
-  Json alternatives = Json::array();
-  for (const Alternative& one : e.choice.alternatives) {
-    alternatives.push_back({{"name", one.plan.name},
-                            {"closed_form_s", one.plan.estimate.in_base()},
-                            {"simulated_s", nullptr},
-                            {"remark", one.remark}});
-    if (one.simulated) alternatives.back()["simulated_s"] = one.simulated->in_base();
-  }
-  Json rejected = Json::array();
-  for (const auto& one : e.choice.rejected)
-    rejected.push_back({{"name", one.name}, {"reason", one.reason}});
-  Json links = nullptr;
-  if (e.links_known) {
-    links = Json::array();
-    for (const auto& link : e.links)
-      links.push_back({{"from", link.from},
-                       {"to", link.to},
-                       {"bytes", whole(link.bytes)},
-                       {"busy_s", link.time.in_base()}});
-  }
-  Json json{{"schema", kReshardSchema},
-            {"tensor",
-             {{"dtype", foreshard::name_of(e.tensor.dtype)},
-              {"shape", e.tensor.shape},
-              {"bytes", whole(bytes_of(e.tensor))}}},
-            {"cluster", e.cluster},
-            {"from", layout_json(e.from)},
-            {"to", layout_json(e.to)},
-            {"plan", plan_json(e)},
-            {"baseline", nullptr},
-            {"lower_bound",
-             {{"time_s", e.choice.bound.time.in_base()}, {"meaning", e.choice.bound.meaning}}},
-            {"chosen", e.choice.chosen},
-            {"alternatives", std::move(alternatives)},
-            {"rejected", std::move(rejected)},
-            {"links", std::move(links)}};
-  if (e.choice.baseline) {
-    const Alternative& other = e.choice.alternatives[*e.choice.baseline];
-    json["baseline"] = {{"alternative", *e.choice.baseline}, {"time_s", other.time().in_base()}};
-  }
-  return json.dump(2) + "\n";
+  return record::text_of(record::write(e), 2);
 }
 
 std::string to_csv(const Explanation& e) {
-  std::string text =
-      "step,primitive,axes,groups,ranks_per_group,bytes_per_rank,exact_total_bytes,"
-      "patent_total_bytes,closed_form_s,to\n";
-  const auto& steps = e.choice.best().plan.steps;
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    const auto& numbers = e.steps[s];
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", s + 1, name_of(steps[s].primitive),
-                        axes_text(steps[s]), numbers.groups, numbers.ranks_per_group,
-                        whole(numbers.bytes_per_rank), whole(numbers.volume.exact_total),
-                        whole(numbers.volume.patent_total), numbers.time.in_base(),
-                        quoted(describe(steps[s].to)));
+  std::vector<record::Json> rows;
+  for (const auto& step : e.steps) {
+    rows.push_back(record::write(step));
+    rows.back()["step"] = rows.size();
   }
-  return text;
+  return record::csv({{"step"},
+                      {"primitive"},
+                      {"axes", "", "+"},
+                      {"groups"},
+                      {"ranks_per_group"},
+                      {"bytes_per_rank"},
+                      {"exact_total_bytes"},
+                      {"patent_total_bytes"},
+                      {"closed_form_s"},
+                      {"to"}},
+                     rows);
 }
 
 }  // namespace foreshard::reshard

@@ -9,13 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "strategies/reshard/choose.h"
 
 namespace foreshard::reshard {
-
-inline constexpr std::string_view kReshardSchema = "foreshard.reshard/1";
 
 /// The question, the choice, and further numbers of the chosen plan.
 struct Explanation {
@@ -26,6 +25,10 @@ struct Explanation {
   Choice choice{};
 
   struct StepNumbers {
+    std::string primitive{};
+    std::vector<std::string> axes{};
+    std::string from{};  ///< The layout before the step, as text.
+    std::string to{};
     std::int64_t groups = 0;
     std::int64_t ranks_per_group = 0;  ///< Ranks of the largest group.
     double messages = 0;     ///< Messages of a transfer, moves within a rank included; else 0.
@@ -52,6 +55,7 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
 
 std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
+const record::Record<Explanation>& record_of(const Explanation*);
 std::string to_csv(const Explanation& explanation);
 
 }  // namespace foreshard::reshard

@@ -198,7 +198,8 @@ class Results(unittest.TestCase):
                                          "--simulate", "8"))
 
     def test_topology(self):
-        self.hold("topology", result("topology", "show", "two-dgx-a100", "--format", "json"))
+        show = ("topology", "show", "two-dgx-a100", "--format", "json")
+        self.hold("topology", result(*show), result(*show, "--set", "down=[node1/gpu7]"))
 
     def test_catalog(self):
         self.hold("catalog", result("catalog", "--format", "json"))

@@ -39,6 +39,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -148,8 +150,6 @@ Options options_for(const ClusterView& cluster);
 Result<Comparison> compare(const program::Program& program, const sim::Prediction& prediction,
                            const measure::Measurement& measurement, const Options& options = {});
 
-inline constexpr std::string_view kComparisonSchema = "foreshard.comparison/1";
-
 /// Text for people. Kinds are listed down to 0.1 % of the step.
 /// \param residuals  how many residuals are listed.
 std::string to_text(const Comparison& comparison, std::size_t residuals = 10);
@@ -159,6 +159,11 @@ std::string percent(const std::optional<double>& part);
 
 /// The whole comparison as JSON, schema "foreshard.comparison/1" (docs/validation.md).
 std::string to_json(const Comparison& comparison);
+const record::Record<Comparison>& record_of(const Comparison*);
+
+/// A fraction as a percentage, and the error of a pair as one.
+double percentage(double part);
+std::optional<double> error_percentage(const Pair& pair);
 
 /// Writes both time lines in the Trace Event Format (as sim/report/trace.h). Each rank has two
 /// processes, first the measured and then the predicted one, with a thread per stream. Waiting for

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 
 #include "strategies/program/ir/program.h"
 #include "validate/compare/compare.h"
@@ -17,8 +18,9 @@
 namespace foreshard::compare {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using measure::Mode;
+using record::at;
+using record::Record;
 
 constexpr double kMatters = 1e-3;  // share of the step from which a kind is listed
 constexpr std::size_t kMostRanks = 16;
@@ -107,56 +109,6 @@ void write_ranks(std::string& out, const Comparison& of) {
                    format(row->measured_peak));
 }
 
-Json seconds(const Pair& pair) {
-  Json json{{"predicted_s", pair.predicted.in_base()}, {"measured_s", pair.measured.in_base()}};
-  const auto error = pair.error();
-  json["error_pct"] = error ? Json(100 * *error) : Json();
-  return json;
-}
-Json percentage(const std::optional<double>& part) {
-  return part ? Json(100 * *part) : Json();
-}
-
-constexpr std::string_view kKinds[] = {"kernel", "communication", "waiting",
-                                       "host",   "idle",          "between_medians"};
-
-Json json_of(const Row& row) {
-  return {{"kind", kKinds[static_cast<std::size_t>(row.kind)]},
-          {"name", row.name},
-          {"count", row.count},
-          {"each", seconds(row.each)},
-          {"per_rank", seconds(row.time)},
-          {"booked", seconds(row.booked)},
-          {"spread_pct", 100 * row.spread},
-          {"share_of_step_pct", percentage(row.share_of_step)},
-          {"share_of_error_pct", percentage(row.share_of_error)}};
-}
-
-Json list_of(const std::vector<Row>& rows) {
-  Json list = Json::array();
-  for (const Row& row : rows) list.push_back(json_of(row));
-  return list;
-}
-
-Json json_of(const Overlap& overlap) {
-  Json exposed = Json::object();
-  for (std::size_t p = 0; p < overlap.exposed.size(); ++p)
-    exposed[std::string(program::name_of(static_cast<program::Purpose>(p)))] =
-        seconds(overlap.exposed[p]);
-  return {{"computing", seconds(overlap.computing)},
-          {"communicating", seconds(overlap.communicating)},
-          {"hidden", seconds(overlap.hidden)},
-          {"exposed", std::move(exposed)}};
-}
-
-Json json_of(const RankRow& row) {
-  return {{"rank", row.rank},
-          {"finish", seconds(row.finish)},
-          {"peak_memory",
-           {{"predicted_bytes", std::llround(row.predicted_peak.in_base())},
-            {"measured_bytes", std::llround(row.measured_peak.in_base())}}}};
-}
-
 }  // namespace
 
 std::string percent(const std::optional<double>& part) {
@@ -192,36 +144,124 @@ std::string to_text(const Comparison& of, std::size_t residuals) {
   return out;
 }
 
+double percentage(double part) {
+  return 100 * part;
+}
+
+std::optional<double> error_percentage(const Pair& pair) {
+  const auto error = pair.error();
+  return error ? std::optional(100 * *error) : std::nullopt;
+}
+
+const Record<Pair>& record_of(const Pair*) {
+  static const auto record = Record<Pair>("pair")
+                                 .field("predicted_s", &Pair::predicted)
+                                 .field("measured_s", &Pair::measured)
+                                 .field("error_pct", error_percentage);
+  return record;
+}
+
+const Record<Row>& record_of(const Row*) {
+  static constexpr std::string_view kKinds[] = {"kernel", "communication", "waiting",
+                                                "host",   "idle",          "between_medians"};
+  const auto share = [](std::optional<double> Row::*part) {
+    return [part](const Row& row) {
+      return row.*part ? std::optional(100 * *(row.*part)) : std::nullopt;
+    };
+  };
+  static const auto record =
+      Record<Row>("row")
+          .field("kind", [](const Row& row) { return kKinds[static_cast<std::size_t>(row.kind)]; })
+          .field("name", &Row::name)
+          .field("count", &Row::count, "Instances in a step, over all ranks.")
+          .field("each", &Row::each, "One instance.")
+          .field("per_rank", &Row::time, "Sum of a rank's instances, as the mean of the ranks.")
+          .field("booked", &Row::booked, "Time that nothing else accounts for.")
+          .field("spread_pct", at<&Row::spread, &percentage>)
+          .field("share_of_step_pct", share(&Row::share_of_step))
+          .field("share_of_error_pct", share(&Row::share_of_error));
+  return record;
+}
+
+const Record<StreamRow>& record_of(const StreamRow*) {
+  static const auto record =
+      Record<StreamRow>("stream").field("name", &StreamRow::name).field("busy", &StreamRow::busy);
+  return record;
+}
+
+const Record<RankRow>& record_of(const RankRow*) {
+  static const auto record =
+      Record<RankRow>("rank")
+          .field("rank", &RankRow::rank)
+          .field("finish", &RankRow::finish)
+          .group("peak_memory", Record<RankRow>()
+                                    .field("predicted_bytes", &RankRow::predicted_peak)
+                                    .field("measured_bytes", &RankRow::measured_peak));
+  return record;
+}
+
+const Record<Overlap>& record_of(const Overlap*) {
+  static const auto record =
+      Record<Overlap>("overlap")
+          .field("computing", &Overlap::computing)
+          .field("communicating", &Overlap::communicating)
+          .field("hidden", &Overlap::hidden, "Communication beside kernels.")
+          .field(
+              "exposed",
+              [](const Overlap& overlap) {
+                std::vector<std::pair<std::string, Pair>> exposed;
+                for (std::size_t p = 0; p < overlap.exposed.size(); ++p)
+                  exposed.emplace_back(program::name_of(static_cast<program::Purpose>(p)),
+                                       overlap.exposed[p]);
+                return exposed;
+              },
+              "Other communication, by its purpose.");
+  return record;
+}
+
+const Record<Slack>& record_of(const Slack*) {
+  static const auto record =
+      Record<Slack>("slack", "How early results were there when one rank alone needed them.")
+          .field("communications", &Slack::communications)
+          .field("late", &Slack::late, "Communications for which the rank waited.")
+          .field("waited_s", &Slack::waited)
+          .field("least_s", &Slack::least, "Negative: the longest wait.");
+  return record;
+}
+
+const Record<Comparison>& record_of(const Comparison*) {
+  using Of = Comparison;
+  static const auto record =
+      Record<Of>::result("foreshard.comparison/1",
+                         "A prediction beside the measurement of a replay, as `compare` writes it "
+                         "(docs/validation.md).")
+          .field("program", &Of::program)
+          .field("cluster", &Of::cluster)
+          .field("fingerprint", &Of::fingerprint, "The Program's.")
+          .field("backend", &Of::backend)
+          .field("date", &Of::date)
+          .field("mode", &Of::mode)
+          .field("ranks", &Of::ranks)
+          .field("repeats", &Of::repeats)
+          .group("step", Record<Of>()
+                             .field("predicted_s", at<&Of::step, &Pair::predicted>)
+                             .field("measured_s", at<&Of::step, &Pair::measured>)
+                             .field("error_pct", at<&Of::step, &error_percentage>)
+                             .field("measured_low_s", &Of::low, "10th percentile.")
+                             .field("measured_high_s", &Of::high, "90th percentile.")
+                             .field("spread_pct", at<&Of::spread, &percentage>))
+          .field("kinds", &Of::kinds)
+          .field("residuals", &Of::residuals, "Rows of single tasks.")
+          .field("streams", &Of::streams)
+          .field("overlap", &Of::overlap)
+          .field("per_rank", &Of::per_rank)
+          .field("slack", &Of::slack)
+          .field("remarks", &Of::remarks);
+  return record;
+}
+
 std::string to_json(const Comparison& of) {
-  Json json{{"schema", kComparisonSchema},
-            {"program", of.program},
-            {"cluster", of.cluster},
-            {"fingerprint", of.fingerprint},
-            {"backend", of.backend},
-            {"date", of.date},
-            {"mode", of.mode == Mode::kWhole ? "whole" : "one_rank"},
-            {"ranks", of.ranks},
-            {"repeats", of.repeats}};
-  json["step"] = seconds(of.step);
-  json["step"]["measured_low_s"] = of.low.in_base();
-  json["step"]["measured_high_s"] = of.high.in_base();
-  json["step"]["spread_pct"] = 100 * of.spread;
-  json["kinds"] = list_of(of.kinds);
-  json["residuals"] = list_of(of.residuals);
-  json["streams"] = Json::array();
-  for (const StreamRow& row : of.streams)
-    json["streams"].push_back({{"name", row.name}, {"busy", seconds(row.busy)}});
-  json["overlap"] = json_of(of.overlap);
-  json["per_rank"] = Json::array();
-  for (const RankRow& row : of.per_rank) json["per_rank"].push_back(json_of(row));
-  json["slack"] = nullptr;
-  if (of.slack)
-    json["slack"] = {{"communications", of.slack->communications},
-                     {"late", of.slack->late},
-                     {"waited_s", of.slack->waited.in_base()},
-                     {"least_s", of.slack->least.in_base()}};
-  json["remarks"] = of.remarks;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return record::text_of(record::write(of), 2);
 }
 
 namespace {

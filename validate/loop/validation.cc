@@ -4,29 +4,40 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/quantity.h"
+#include "base/record/record.h"
 
 #include "validate/compare/compare.h"
 
 namespace foreshard::loop {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using compare::Comparison;
 using compare::percent;
 using compare::Row;
+using record::at;
+using record::Record;
 
 // The row with the largest error of its booked time.
 const Row* worst(const Comparison& comparison) {
   return comparison.residuals.empty() ? nullptr : &comparison.residuals.front();
 }
 
-Json step_of(const Comparison& comparison) {
-  const auto error = comparison.step.error();
-  return {{"predicted_s", comparison.step.predicted.in_base()},
-          {"error_pct", error ? Json(100 * *error) : Json()}};
+struct Predicted {
+  Seconds step;
+  std::optional<double> error_pct;
+};
+
+Predicted predicted_by(const Comparison& comparison) {
+  return {comparison.step.predicted, compare::error_percentage(comparison.step)};
+}
+
+const Record<Predicted>& record_of(const Predicted*) {
+  static const auto record = Record<Predicted>("prediction")
+                                 .field("predicted_s", &Predicted::step)
+                                 .field("error_pct", &Predicted::error_pct);
+  return record;
 }
 
 }  // namespace
@@ -76,25 +87,42 @@ std::string to_text(const Validation& of) {
   return out;
 }
 
+const Record<StudyResult>& record_of(const StudyResult*) {
+  using Of = StudyResult;
+  using compare::Pair;
+  static const auto measured =
+      Record<Comparison>()
+          .field("step_s", at<&Comparison::step, &Pair::measured>)
+          .field("low_s", &Comparison::low, "10th percentile.")
+          .field("high_s", &Comparison::high, "90th percentile.")
+          .field("spread_pct", at<&Comparison::spread, &compare::percentage>);
+  static const auto record =
+      Record<Of>("study")
+          .field("study", &Of::study)
+          .field("blind", &Of::blind, "Whether nothing of it was calibrated on.")
+          .field("repeats", at<&Of::before, &Comparison::repeats>)
+          .group("measured", &Of::before, measured)
+          .field("before", at<&Of::before, &predicted_by>)
+          .field("after", [](const Of& of) {
+            return of.after ? std::optional(predicted_by(*of.after)) : std::nullopt;
+          });
+  return record;
+}
+
+const Record<Validation>& record_of(const Validation*) {
+  static const auto record =
+      Record<Validation>::result("foreshard.validation/1",
+                                 "Predictions before and after calibration beside what was "
+                                 "measured, as `validate` writes them (docs/validation.md).")
+          .field("machine", &Validation::machine)
+          .field("calibrated", record::unless_empty<&Validation::calibrated>,
+                 "The file of the calibrated numbers.")
+          .field("studies", &Validation::studies);
+  return record;
+}
+
 std::string to_json(const Validation& of) {
-  Json json{{"schema", kValidationSchema},
-            {"machine", of.machine},
-            {"calibrated", of.calibrated.empty() ? Json() : Json(of.calibrated)},
-            {"studies", Json::array()}};
-  for (const StudyResult& one : of.studies) {
-    const Comparison& before = one.before;
-    json["studies"].push_back({{"study", one.study},
-                               {"blind", one.blind},
-                               {"repeats", before.repeats},
-                               {"measured",
-                                {{"step_s", before.step.measured.in_base()},
-                                 {"low_s", before.low.in_base()},
-                                 {"high_s", before.high.in_base()},
-                                 {"spread_pct", 100 * before.spread}}},
-                               {"before", step_of(before)},
-                               {"after", one.after ? step_of(*one.after) : Json()}});
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return record::text_of(record::write(of), 2);
 }
 
 }  // namespace foreshard::loop

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
+
 #include "validate/compare/compare.h"
 
 namespace foreshard::loop {
-
-inline constexpr std::string_view kValidationSchema = "foreshard.validation/1";
 
 struct StudyResult {
   std::string study{};
@@ -41,5 +41,6 @@ std::vector<std::string> beyond(const Validation& validation, double limit);
 std::string to_text(const Validation& validation);
 /// Schema "foreshard.validation/1" (docs/validation.md).
 std::string to_json(const Validation& validation);
+const record::Record<Validation>& record_of(const Validation*);
 
 }  // namespace foreshard::loop

@@ -1,8 +1,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/record/record.h"
 
 #include "strategies/program/ir/json_node.h"
 #include "validate/measurement/measurement.h"
@@ -10,7 +11,10 @@
 namespace foreshard::measure {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using record::at;
+using record::Json;
+using record::Record;
+using record::unless_empty;
 using Node = program::JsonNode;
 
 constexpr program::JsonForm kMeasurementForm{.what = "measurement",
@@ -24,20 +28,6 @@ constexpr program::JsonForm kArrivalsForm{.what = "arrivals",
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// Whole numbers are written without ".0", which is shorter and what people write.
-Json number(double value) {
-  constexpr double kExact = 0x1p53;
-  if (std::abs(value) < kExact && value == std::floor(value))
-    return static_cast<std::int64_t>(value);
-  return value;
-}
-
-Json column(const std::vector<Seconds>& times) {
-  Json out = Json::array();
-  for (const Seconds time : times) out.push_back(number(time.in_base()));
-  return out;
 }
 
 // The columns of `tasks`: key and field. `slack` is handled separately (kOneRank).
@@ -59,103 +49,6 @@ constexpr std::pair<std::string_view, std::optional<Span> During::*> kDuring[] =
     {"celsius", &During::celsius},
     {"watts", &During::watts},
 };
-
-std::string_view name_of(Mode mode) {
-  return mode == Mode::kWhole ? "whole" : "one_rank";
-}
-std::optional<Mode> find_mode(std::string_view name) {
-  for (const Mode mode : {Mode::kWhole, Mode::kOneRank})
-    if (name == name_of(mode)) return mode;
-  return std::nullopt;
-}
-
-Json json_of(const Machine& machine) {
-  Json facts = Json::object();
-  for (const auto& [name, text] : machine.facts) facts[name] = text;
-  return {{"name", machine.name}, {"facts", std::move(facts)}, {"topology", machine.topology}};
-}
-
-Json json_of(const Providers& providers) {
-  Json json = Json::object();
-  for (const auto& [key, field] : kProviders) json[std::string(key)] = providers.*field;
-  return json;
-}
-
-Json json_of(const Reading& reading) {
-  Json json{{"when", reading.when}};
-  for (const auto& [key, field] : kReadings)
-    if (reading.*field) json[std::string(key)] = number(*(reading.*field));
-  if (!reading.throttle.empty()) json["throttle"] = reading.throttle;
-  return json;
-}
-
-Json json_of(const During& during) {
-  Json json{{"samples", during.samples}};
-  for (const auto& [key, field] : kDuring)
-    if (const auto& span = during.*field)
-      json[std::string(key)] = {{"low", number(span->low)},
-                                {"median", number(span->median)},
-                                {"high", number(span->high)}};
-  json["throttle"] = during.throttle;
-  return json;
-}
-
-Json json_of(const TimingCost& timing) {
-  return {{"events", timing.events},
-          {"step_s", number(timing.step.in_base())},
-          {"event_s", number(timing.event.in_base())}};
-}
-
-Json json_of(const GemmChoice& gemm) {
-  return {{"kernel", gemm.kernel},
-          {"count", gemm.count},
-          {"tried", gemm.tried},
-          {"taken_s", number(gemm.taken.in_base())},
-          {"fastest_s", number(gemm.fastest.in_base())}};
-}
-
-std::string text_of(const RankRecord& rank, Mode mode) {
-  Json readings = Json::array();
-  for (const Reading& reading : rank.readings) readings.push_back(json_of(reading));
-  Json head{{"rank", rank.rank},
-            {"machine", rank.machine},
-            {"device", rank.device},
-            {"steps_s", column(rank.steps)},
-            {"peak_memory_bytes", number(rank.peak_memory.in_base())},
-            {"scratch_bytes", number(rank.scratch.in_base())},
-            {"readings", std::move(readings)}};
-  if (rank.timing) head["timing"] = json_of(*rank.timing);
-  for (const GemmChoice& gemm : rank.gemms) head["gemms"].push_back(json_of(gemm));
-  if (rank.during) head["during"] = json_of(*rank.during);
-  std::string out = dump(head);
-  out.back() = ',';
-  out += "\n   \"tasks\":{";
-  const auto add = [&](std::string_view key, Seconds TaskTimes::*field) {
-    std::vector<Seconds> times;
-    times.reserve(rank.tasks.size());
-    for (const TaskTimes& task : rank.tasks) times.push_back(task.*field);
-    out +=
-        (out.back() == '{' ? "" : ",\n    ") + dump(std::string(key)) + ":" + dump(column(times));
-  };
-  for (const auto& [key, field] : kColumns) add(key, field);
-  if (mode == Mode::kOneRank) add("slack_s", &TaskTimes::slack);
-  if (std::ranges::any_of(rank.tasks,
-                          [](const TaskTimes& task) { return task.lasted.has_value(); })) {
-    Json lasted = Json::array();
-    for (const TaskTimes& task : rank.tasks)
-      lasted.push_back(task.lasted ? number(task.lasted->in_base()) : Json());
-    out += ",\n    \"lasted_s\":" + dump(lasted);
-  }
-  return out + "}}";
-}
-
-// "[\n  a,\n  b]": one line per element.
-template <class Range, class Text>
-std::string lines(const Range& range, Text text) {
-  std::string out = "[";
-  for (const auto& member : range) out += (out.size() > 1 ? ",\n  " : "\n  ") + text(member);
-  return out + "]";
-}
 
 Seconds duration(const Node& node) {
   return Seconds::from_base(node.non_negative());
@@ -289,16 +182,20 @@ Measurement measurement_of(const Node& root) {
   root.fields({"schema", "program", "fingerprint", "backend", "mode", "shared", "date", "version",
                "warmup", "repeats", "machines", "ranks"},
               {"providers"});
-  Measurement out{.program = root["program"].text(),
-                  .fingerprint = fingerprint(root["fingerprint"]),
-                  .backend = root["backend"].text(),
-                  .providers = providers_of(root),
-                  .mode = root["mode"].named("mode ('whole' or 'one_rank')", find_mode),
-                  .shared = root["shared"].flag(),
-                  .date = root["date"].text(),
-                  .version = root["version"].text(),
-                  .warmup = root["warmup"].count(),
-                  .repeats = root["repeats"].integer(1, std::int64_t{1} << 32)};
+  Measurement out{
+      .program = root["program"].text(),
+      .fingerprint = fingerprint(root["fingerprint"]),
+      .backend = root["backend"].text(),
+      .providers = providers_of(root),
+      .mode = root["mode"].named("mode ('whole' or 'one_rank')",
+                                 [](std::string_view name) {
+                                   return yaml_names(static_cast<const Mode*>(nullptr)).find(name);
+                                 }),
+      .shared = root["shared"].flag(),
+      .date = root["date"].text(),
+      .version = root["version"].text(),
+      .warmup = root["warmup"].count(),
+      .repeats = root["repeats"].integer(1, std::int64_t{1} << 32)};
   root["machines"].each(out.machines, machine_of);
   const Node ranks = root["ranks"];
   ranks.each(out.ranks, [&](const Node& node) { return rank_of(node, out); });
@@ -325,28 +222,228 @@ Arrivals arrivals_of(const Node& root) {
   return out;
 }
 
+// Whole numbers without ".0", which is shorter and what people write.
+void shorten(Json& json) {
+  constexpr double kExact = 0x1p53;
+  for (Json& one : json)
+    if (one.is_structured())
+      shorten(one);
+    else if (const auto* value = one.get_ptr<const double*>();
+             value != nullptr && std::abs(*value) < kExact && *value == std::floor(*value))
+      one = static_cast<std::int64_t>(*value);
+}
+
+// The members of an object, separated by `comma`; `text` writes a value of a key.
+template <class Text>
+std::string members(const Json& object, std::string_view comma, Text text) {
+  std::string out;
+  for (const auto& [key, value] : object.items())
+    out.append(out.empty() ? "{" : comma).append(dump(key)).append(":").append(text(key, value));
+  return out + "}";
+}
+
+// The columns of a rank's tasks are a line each.
+std::string text_of_rank(Json rank) {
+  const Json tasks = std::move(rank["tasks"]);
+  rank.erase("tasks");
+  std::string out = dump(rank);
+  out.back() = ',';
+  return out + "\n   \"tasks\":" +
+         members(tasks, ",\n    ", [](const auto&, const Json& column) { return dump(column); }) +
+         "}";
+}
+
+// Keys are a line each; so are machines and ranks.
+std::string text_of(Json json) {
+  shorten(json);
+  const auto lines = [](const Json& list, auto text) {
+    std::string out = "[";
+    for (const Json& one : list) out += (out.size() > 1 ? ",\n  " : "\n  ") + text(one);
+    return out + "]";
+  };
+  return members(json, ",\n",
+                 [&](const std::string& key, const Json& value) {
+                   return key == "machines" ? lines(value, dump)
+                          : key == "ranks"  ? lines(value, text_of_rank)
+                                            : dump(value);
+                 }) +
+         "\n";
+}
+
+// A rank of a measurement.
+struct Rank {
+  const RankRecord* of;
+  Mode mode;
+};
+
+auto column(Seconds TaskTimes::*field) {
+  return [field](const Rank& rank) {
+    std::vector<Seconds> times;
+    times.reserve(rank.of->tasks.size());
+    for (const TaskTimes& task : rank.of->tasks) times.push_back(task.*field);
+    return times;
+  };
+}
+
+std::optional<std::vector<std::optional<Seconds>>> lasted(const Rank& rank) {
+  std::vector<std::optional<Seconds>> times;
+  for (const TaskTimes& task : rank.of->tasks) times.push_back(task.lasted);
+  const bool any = std::ranges::any_of(times, [](const auto& time) { return time.has_value(); });
+  return any ? std::optional(std::move(times)) : std::nullopt;
+}
+
+Record<Rank> tasks_group() {
+  Record<Rank> tasks;
+  for (const auto& [key, field] : kColumns) std::move(tasks).field(std::string(key), column(field));
+  return std::move(tasks)
+      .sometimes(
+          "slack_s",
+          [](const Rank& rank) {
+            return rank.mode == Mode::kOneRank ? std::optional(column(&TaskTimes::slack)(rank))
+                                               : std::nullopt;
+          },
+          "With --as-rank.")
+      .sometimes("lasted_s", lasted,
+                 "Time of a communication, from the last member's start to the last member's "
+                 "finish; null for other tasks.");
+}
+
 }  // namespace
 
+const yaml::Names<Mode>& yaml_names(const Mode*) {
+  static const yaml::Names<Mode> names{{"whole", Mode::kWhole, "Every rank."},
+                                       {"one_rank", Mode::kOneRank, "One rank alone."}};
+  return names;
+}
+
+const Record<Providers>& record_of(const Providers*) {
+  static const auto record = [] {
+    Record<Providers> all("providers",
+                          "Whose kernels ran: a library, or foreshard for the replay's own.");
+    for (const auto& [key, field] : kProviders) std::move(all).field(std::string(key), field);
+    return all;
+  }();
+  return record;
+}
+
+const Record<Machine>& record_of(const Machine*) {
+  static const auto record = Record<Machine>("machine")
+                                 .field("name", &Machine::name)
+                                 .field("facts", &Machine::facts)
+                                 .field("topology", &Machine::topology);
+  return record;
+}
+
+const Record<Reading>& record_of(const Reading*) {
+  static const auto record = [] {
+    Record<Reading> all("reading");
+    std::move(all).field("when", &Reading::when);
+    for (const auto& [key, field] : kReadings) std::move(all).sometimes(std::string(key), field);
+    return std::move(all).sometimes("throttle", unless_empty<&Reading::throttle>,
+                                    "Why the device did not run at its highest clock.");
+  }();
+  return record;
+}
+
+const Record<Span>& record_of(const Span*) {
+  static const auto record = Record<Span>("span")
+                                 .field("low", &Span::low)
+                                 .field("median", &Span::median)
+                                 .field("high", &Span::high);
+  return record;
+}
+
+const Record<During>& record_of(const During*) {
+  static const auto record = [] {
+    Record<During> all("during");
+    std::move(all).field("samples", &During::samples, "Readings while steps were measured.");
+    for (const auto& [key, field] : kDuring) std::move(all).sometimes(std::string(key), field);
+    return std::move(all).field("throttle", &During::throttle, "All reasons that were seen.");
+  }();
+  return record;
+}
+
+const Record<TimingCost>& record_of(const TimingCost*) {
+  static const auto record =
+      Record<TimingCost>("timing", "What the timing of tasks costs, on GPUs.")
+          .field("events", &TimingCost::events, "Events of a step that only the timing needs.")
+          .field("step_s", &TimingCost::step, "Time that a step without them saves.")
+          .field("event_s", &TimingCost::event, "The same per event.");
+  return record;
+}
+
+const Record<GemmChoice>& record_of(const GemmChoice*) {
+  static const auto record =
+      Record<GemmChoice>("gemm")
+          .field("kernel", &GemmChoice::kernel)
+          .field("count", &GemmChoice::count, "Instances in a step.")
+          .field("tried", &GemmChoice::tried, "Proposals of cuBLASLt that ran.")
+          .field("taken_s", &GemmChoice::taken, "Time of the first proposal, which is used.")
+          .field("fastest_s", &GemmChoice::fastest);
+  return record;
+}
+
+namespace {
+
+const Record<Rank>& record_of(const Rank*) {
+  static const auto record =
+      Record<Rank>("rank")
+          .field("rank", at<&Rank::of, &RankRecord::rank>)
+          .field("machine", at<&Rank::of, &RankRecord::machine>, "Index in machines.")
+          .field("device", at<&Rank::of, &RankRecord::device>)
+          .field("steps_s", at<&Rank::of, &RankRecord::steps>)
+          .field("peak_memory_bytes", at<&Rank::of, &RankRecord::peak_memory, &Bytes::in_base>)
+          .field("scratch_bytes", at<&Rank::of, &RankRecord::scratch, &Bytes::in_base>)
+          .field("readings", at<&Rank::of, &RankRecord::readings>)
+          .sometimes("timing", at<&Rank::of, &RankRecord::timing>)
+          .sometimes("gemms", unless_empty<&Rank::of, &RankRecord::gemms>)
+          .sometimes("during", at<&Rank::of, &RankRecord::during>)
+          .group("tasks", tasks_group());
+  return record;
+}
+
+std::vector<Rank> ranks_of(const Measurement& measurement) {
+  std::vector<Rank> ranks;
+  for (const RankRecord& rank : measurement.ranks) ranks.push_back({&rank, measurement.mode});
+  return ranks;
+}
+
+}  // namespace
+
+const Record<Measurement>& record_of(const Measurement*) {
+  using Of = Measurement;
+  static const auto record =
+      Record<Of>::result(std::string(kMeasurementSchema),
+                         "A replay, as `replay -o` and foreshard-replay write it (docs/replay.md).")
+          .field("program", &Of::program)
+          .field("fingerprint", &Of::fingerprint, "The Program's.")
+          .field("backend", &Of::backend)
+          .field("providers", &Of::providers)
+          .field("mode", &Of::mode)
+          .field("shared", &Of::shared, "Whether ranks shared a device.")
+          .field("date", &Of::date)
+          .field("version", &Of::version)
+          .field("warmup", &Of::warmup)
+          .field("repeats", &Of::repeats)
+          .field("machines", &Of::machines)
+          .field("ranks", ranks_of);
+  return record;
+}
+
+const Record<Arrivals>& record_of(const Arrivals*) {
+  static const auto record =
+      Record<Arrivals>::result(std::string(kArrivalsSchema),
+                               "Simulated times at which what a rank receives arrives, as `export "
+                               "--arrivals` writes them (docs/replay.md).")
+          .field("program", &Arrivals::program)
+          .field("fingerprint", &Arrivals::fingerprint)
+          .field("rank", &Arrivals::rank)
+          .field("seconds", &Arrivals::seconds, "By task of the rank; null: nothing arrives.");
+  return record;
+}
+
 std::string to_json(const Measurement& measurement) {
-  std::string out = "{\"schema\":" + dump(kMeasurementSchema);
-  const auto add = [&](const std::string& key, const std::string& text) {
-    out += ",\n\"" + key + "\":" + text;
-  };
-  add("program", dump(measurement.program));
-  add("fingerprint", dump(measurement.fingerprint));
-  add("backend", dump(measurement.backend));
-  add("providers", dump(json_of(measurement.providers)));
-  add("mode", dump(name_of(measurement.mode)));
-  add("shared", dump(measurement.shared));
-  add("date", dump(measurement.date));
-  add("version", dump(measurement.version));
-  add("warmup", dump(measurement.warmup));
-  add("repeats", dump(measurement.repeats));
-  add("machines",
-      lines(measurement.machines, [](const Machine& machine) { return dump(json_of(machine)); }));
-  add("ranks", lines(measurement.ranks,
-                     [&](const RankRecord& rank) { return text_of(rank, measurement.mode); }));
-  return out + "}\n";
+  return text_of(record::write(measurement));
 }
 
 Result<Measurement> measurement_from_json(std::string_view text) {
@@ -354,12 +451,7 @@ Result<Measurement> measurement_from_json(std::string_view text) {
 }
 
 std::string to_json(const Arrivals& arrivals) {
-  Json seconds = Json::array();
-  for (const auto& time : arrivals.seconds)
-    seconds.push_back(time ? number(time->in_base()) : Json());
-  return "{\"schema\":" + dump(kArrivalsSchema) + ",\n\"program\":" + dump(arrivals.program) +
-         ",\n\"fingerprint\":" + dump(arrivals.fingerprint) +
-         ",\n\"rank\":" + std::to_string(arrivals.rank) + ",\n\"seconds\":" + dump(seconds) + "}\n";
+  return text_of(record::write(arrivals));
 }
 
 Result<Arrivals> arrivals_from_json(std::string_view text) {

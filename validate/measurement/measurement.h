@@ -15,8 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "base/yaml/names.h"
 
 #include "strategies/program/ir/kernel.h"
 #include "strategies/program/ir/program.h"
@@ -28,6 +30,8 @@ enum class Mode : std::uint8_t {
   kWhole,    ///< Every rank on a device of its own (or, with `shared`, several on one).
   kOneRank,  ///< One rank alone; results of communications arrive when the simulator says.
 };
+
+const yaml::Names<Mode>& yaml_names(const Mode*);
 
 /// The provider's name for the replay's own kernels (validate/replay/host, validate/replay/gpu).
 inline constexpr std::string_view kOwnKernels = "foreshard";
@@ -195,6 +199,7 @@ struct Arrivals {
 };
 
 std::string to_json(const Arrivals& arrivals);
+const record::Record<Arrivals>& record_of(const Arrivals*);
 /// \return kInvalidInput, naming the place; kUnsupported for another schema version.
 Result<Arrivals> arrivals_from_json(std::string_view text);
 
@@ -214,6 +219,7 @@ inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
 
 /// Tasks are written as columns (one array per field), times in seconds.
 std::string to_json(const Measurement& measurement);
+const record::Record<Measurement>& record_of(const Measurement*);
 
 /// Reads strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths
 /// or a number out of range are errors that name the place.

@@ -12,6 +12,8 @@ set(bundle_files
   "cmake/ForeshardCuda.cmake|${SOURCE}/cmake/ForeshardCuda.cmake")
 file(GLOB bundle_base RELATIVE ${SOURCE} ${SOURCE}/base/*.h ${SOURCE}/base/*.cc)
 list(REMOVE_ITEM bundle_base base/progress.cc base/progress.h base/csv.cc base/csv.h)
+list(APPEND bundle_base base/record/forward.h base/record/record.cc base/record/record.h
+  base/yaml/names.h)
 file(GLOB_RECURSE bundle_layers RELATIVE ${SOURCE}
   ${SOURCE}/base/net/* ${SOURCE}/strategies/program/ir/* ${SOURCE}/validate/measurement/* ${SOURCE}/validate/replay/*)
 list(FILTER bundle_layers EXCLUDE REGEX "^validate/replay/bundle/")
