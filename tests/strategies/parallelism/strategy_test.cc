@@ -91,7 +91,7 @@ TEST(Strategy, RemediesAreValid) {
   s.micro_batch = 5;
   EXPECT_THAT(faults(s, plain_model(), 2),
               ElementsAre(EndsWith("data_parallel: 2 with global_batch: 20 would use them all"),
-                          EndsWith(" x micro_batch 5 = 160 | use 20 or 30")));
+                          EndsWith(" x micro_batch 5 = 160 | use strategy.global_batch=20 or 30")));
   s.data_parallel = 2;
   s.global_batch = 20;
   EXPECT_THAT(faults(s, plain_model(), 2), ElementsAre());
@@ -173,11 +173,11 @@ TEST(Strategy, BatchMustDivide) {
   s.micro_batch = 2;
   EXPECT_EQ(only(s),
             "global_batch: 24 sequences do not divide into data_parallel 5 x micro_batch 2 = 10 | "
-            "use 20 or 30");
+            "use strategy.global_batch=20 or 30");
   s.micro_batch = 8;
   EXPECT_EQ(only(s),
             "global_batch: 24 sequences do not divide into data_parallel 5 x micro_batch 8 = 40 | "
-            "use 40");
+            "use strategy.global_batch=40");
 }
 
 TEST(Strategy, RankOrderNamesEveryAxisOnce) {
