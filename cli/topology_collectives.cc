@@ -367,8 +367,8 @@ void TopologyCollectives::declare(Declaration& topology) {
   declaration.flag("--all", all_, "Show every form, including those that NCCL does not have.");
   add_format(declaration, format_, {"text", "csv", "json"});
   declaration.repeatable("--set", "KEY=VALUE", sets_,
-                         "Set a value of the cluster, for example fabric.oversubscription=[2]; it "
-                         "takes the place of the one in the file. May be given again.");
+                         "Set a value of the cluster, for example nodes=4; it takes the place of "
+                         "the one in the file. May be given again.");
   add_output(declaration, output_);
 }
 
