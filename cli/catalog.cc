@@ -177,6 +177,9 @@ class Catalog final : public Command {
       std::vector<std::string> names = kind_names();
       names.emplace_back(kOperators);
       names.emplace_back(kSchedules);
+      if (is_entry(environment))
+        return fail(fmt::format("'{}' is an entry of the catalogue, not a kind of them", kind_),
+                    "foreshard catalog show " + kind_);
       const auto near = nearest_name(kind_, names);
       return fail(fmt::format("the catalogue has no '{}'", kind_),
                   near ? fmt::format("did you mean '{}'?", *near)
@@ -192,6 +195,14 @@ class Catalog final : public Command {
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
     return print(format_ == "json" ? json_text(entries) : text);
+  }
+
+  // Whether the argument KIND names an entry.
+  bool is_entry(const Environment& environment) const {
+    return std::ranges::any_of(kinds(), [&](const Kind& kind) {
+      const auto names = entries_of(kind, environment.catalogue);
+      return std::ranges::find(names, kind_) != names.end();
+    });
   }
 
   // Prints the table of operators. It needs no catalogue, as schedules() needs none.

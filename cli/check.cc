@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
@@ -52,6 +53,7 @@ class Check final : public Command {
     std::error_code status;
     if (std::filesystem::is_directory(file_, status) && study::is_hf_config(file_))
       return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
+    if (!std::filesystem::exists(file_, status) && is_entry(environment)) return named_entry();
     FORESHARD_ASSIGN(const auto bytes, read_file(file_, kLargestFile));
     if (kind_.empty() && looks_like_hf_config(bytes) && study::is_hf_config(file_))
       return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
@@ -80,6 +82,21 @@ class Check final : public Command {
   }
 
  private:
+  // Whether FILE is the name of an entry of the catalogue.
+  bool is_entry(const Environment& environment) const {
+    return std::ranges::any_of(kinds(), [&](const Kind& kind) {
+      const auto names = entries_of(kind, environment.catalogue);
+      return std::ranges::find(names, file_) != names.end();
+    });
+  }
+
+  ExitCode named_entry() const {
+    return fail(fmt::format("there is no file '{}', but an entry of the catalogue; check reads "
+                            "files",
+                            file_),
+                "foreshard catalog show " + file_);
+  }
+
   ExitCode not_imported(const ImportFormat& format) const {
     return fail(
         fmt::format("{} is in the format {} of another tool", file_, format.name),

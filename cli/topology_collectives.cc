@@ -423,7 +423,9 @@ void TopologyCollectives::declare(Declaration& topology) {
                      "Communication library: a file or a catalogue name.");
   declaration.flag("--all", all_, "Show every form, including those that NCCL does not have.");
   add_format(declaration, format_, {"text", "csv", "json"});
-  add_set(declaration, sets_);
+  declaration.repeatable("--set", "KEY=VALUE", sets_,
+                         "Set a value of the cluster, for example nodes=4; it takes the place of "
+                         "the one in the file. May be given again.");
   add_output(declaration, output_);
 }
 

@@ -293,7 +293,7 @@ std::string verdict_text(const Results& results, const Ranking& ranking) {
   if (!ranking.verdict) return "";
   const Goal& goal = *results.question.goal;
   const Verdict& verdict = *ranking.verdict;
-  std::string text = fmt::format("\nGoal: {}", *results.question.train);
+  std::string text = fmt::format("\nGoal, as the file states it: {}", *results.question.train);
   if (goal.within) text += " within " + format(*goal.within);
   if (goal.budget) text += fmt::format(" for at most {} USD", scaled(*goal.budget / 1_USD));
   text += fmt::format(", least {}\n", yaml::name_of(goal.minimise));

@@ -75,7 +75,8 @@ std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
 std::string multiples(const Strategy& strategy, std::int64_t data) {
   const std::int64_t unit = data * strategy.micro_batch;
   const std::int64_t down = strategy.global_batch / unit * unit;
-  return fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit);
+  return fmt::format("use strategy.global_batch={}{}", down > 0 ? fmt::format("{} or ", down) : "",
+                     down + unit);
 }
 
 // A remedy for a batch that does not divide: a number of replicas, or batches for as many as fit

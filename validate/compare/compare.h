@@ -40,7 +40,6 @@
 #include <vector>
 
 #include "base/record/forward.h"
-#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 

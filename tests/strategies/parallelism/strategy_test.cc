@@ -37,7 +37,7 @@ TEST(Strategy, RemediesAreValid) {
   s.micro_batch = 5;
   EXPECT_THAT(faults(s, plain_model(), 2),
               ElementsAre(EndsWith("data_parallel: 2 with global_batch: 20 would use them all"),
-                          EndsWith(" x micro_batch 5 = 160 | use 20 or 30")));
+                          EndsWith(" x micro_batch 5 = 160 | use strategy.global_batch=20 or 30")));
   s.data_parallel = 2;
   s.global_batch = 20;
   EXPECT_THAT(faults(s, plain_model(), 2), ElementsAre());
