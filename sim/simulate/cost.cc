@@ -75,16 +75,16 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<const comm::AlgorithmSelector*> SimulatedCost::repertoire(
+Result<const comm::AlgorithmSelector*> SimulatedCost::selector(
     program::CollectiveKind kind, const std::vector<DeviceId>& devices) const {
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
     FORESHARD_ASSIGN(
-        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector selector,
         comm::AlgorithmSelector::of(kind, participants(kind, devices), communication_));
-    repertoire.forget_loads();
-    known = forms_.emplace(key, std::move(repertoire)).first;
+    selector.forget_loads();
+    known = forms_.emplace(key, std::move(selector)).first;
   }
   return &known->second;
 }
@@ -92,14 +92,14 @@ Result<const comm::AlgorithmSelector*> SimulatedCost::repertoire(
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
-  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, selector(kind, devices));
   return forms->time(bytes);
 }
 
 Result<HeldMultiprocessors> SimulatedCost::held(program::CollectiveKind kind, Bytes bytes,
                                                 const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return HeldMultiprocessors{};
-  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, selector(kind, devices));
   FORESHARD_ASSIGN(const auto flow, forms->flow(bytes));
   return HeldMultiprocessors{.share = flow.sm_share, .time = flow.time};
 }
@@ -111,10 +111,10 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
     FORESHARD_ASSIGN(
-        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector selector,
         comm::AlgorithmSelector::representative(kind, participants(kind, devices), communication_));
-    repertoire.forget_loads();
-    known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
+    selector.forget_loads();
+    known = approximate_.emplace(std::move(key), std::move(selector)).first;
   }
   return known->second.time(bytes);
 }
@@ -136,10 +136,10 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
     group.transfers.push_back(
         {from, member_of(transfer.to), transfer.bytes / bytes, transfer.messages});
   }
-  const auto repertoire =
+  const auto selector =
       comm::AlgorithmSelector::of(program::CollectiveKind::kExchange, group, communication_);
-  if (!repertoire) return repertoire.error();
-  return repertoire->time(bytes);
+  if (!selector) return selector.error();
+  return selector->time(bytes);
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {

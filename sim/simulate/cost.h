@@ -47,8 +47,8 @@ class SimulatedCost final : public CostModel {
  private:
   class GroupKinds;
 
-  Result<const comm::AlgorithmSelector*> repertoire(program::CollectiveKind kind,
-                                                    const std::vector<DeviceId>& devices) const;
+  Result<const comm::AlgorithmSelector*> selector(program::CollectiveKind kind,
+                                                  const std::vector<DeviceId>& devices) const;
   Sharing& sharing() const;
   comm::Participants participants(program::CollectiveKind kind,
                                   const std::vector<DeviceId>& devices) const;

@@ -82,18 +82,18 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (const auto& devices : crowd.kinds) {
     comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
     if (kind == program::CollectiveKind::kTokenExchange) group.routing = routing_;
-    FORESHARD_ASSIGN(auto repertoire,
+    FORESHARD_ASSIGN(auto selector,
                      devices.size() > kMostRouted
                          ? comm::AlgorithmSelector::representative(kind, group, communication_)
                          : comm::AlgorithmSelector::of(kind, group, communication_));
-    const std::size_t forms = repertoire.forms().size();
-    result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
+    const std::size_t forms = selector.forms().size();
+    result.push_back({std::move(selector), std::vector<double>(forms, 0)});
   }
 
   // Indexed by kind and form.
   std::vector<std::vector<Routed>> routed(result.size());
   for (std::size_t k = 0; k < result.size(); ++k)
-    for (const comm::FlatCollective& form : result[k].repertoire.forms())
+    for (const comm::FlatCollective& form : result[k].selector.forms())
       routed[k].push_back({&form, places_of(crowd, k, form)});
   // Indexed by kind: the form for long messages.
   std::vector<const Routed*> longest;
@@ -114,7 +114,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   std::vector<double> on_link(cluster_.links().size(), 0);
   for (std::size_t k = 0; k < result.size(); ++k) {
     for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
-      const comm::FlatCollective& form = result[k].repertoire.forms()[f];
+      const comm::FlatCollective& form = result[k].selector.forms()[f];
       const bool is_longest = &routed[k][f] == longest[k];
       std::ranges::fill(on_link, 0);
       for (const Member& member : crowd.members) {
@@ -138,7 +138,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
       result[k].seconds_per_byte[f] = slowest - idle;
     }
   }
-  for (Slowed& one : result) one.repertoire.forget_loads();
+  for (Slowed& one : result) one.selector.forget_loads();
   return result;
 }
 
@@ -153,8 +153,8 @@ Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::in
   Seconds slowest_alone;
   Seconds slowest;
   for (const Slowed& one : known->second) {
-    FORESHARD_ASSIGN(const auto alone, one.repertoire.time(bytes));
-    FORESHARD_ASSIGN(const auto form, one.repertoire.index_for(bytes));
+    FORESHARD_ASSIGN(const auto alone, one.selector.time(bytes));
+    FORESHARD_ASSIGN(const auto form, one.selector.index_for(bytes));
     slowest_alone = std::max(slowest_alone, alone);
     slowest =
         std::max(slowest, alone + Seconds::from_base(bytes.in_base() * one.seconds_per_byte[form]));

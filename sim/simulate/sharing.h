@@ -60,7 +60,7 @@ class Sharing {
   };
   // For groups of one kind: additional time per byte, by form.
   struct Slowed {
-    comm::AlgorithmSelector repertoire;
+    comm::AlgorithmSelector selector;
     std::vector<double> seconds_per_byte;
   };
 
