@@ -95,7 +95,7 @@ const std::vector<Confined>& confined() {
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},
       {"zero_stage",
        {"strategies/parallelism/strategy.", "strategies/parallelism/strategy_faults.",
-        "strategies/parallelism/expert_faults.", "strategies/parallelism/offload_faults.",
+        "strategies/parallelism/expert_faults.", "strategies/parallelism/memory_saver_faults.",
         "strategies/parallelism/state_sharding.", "strategies/launch/", "sim/search/space.",
         "sim/search/space_keys.", "sim/report/", "sim/study/", "validate/", "evidence/", "cli/",
         "tests/"},

@@ -88,18 +88,18 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (const auto& devices : crowd.kinds) {
     comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
     if (kind == program::CollectiveKind::kTokenExchange) group.routing = routing_;
-    FORESHARD_ASSIGN(auto repertoire,
+    FORESHARD_ASSIGN(auto selector,
                      devices.size() > kMostRouted
                          ? comm::AlgorithmSelector::representative(kind, group, communication_)
                          : comm::AlgorithmSelector::of(kind, group, communication_));
-    const std::size_t forms = repertoire.forms().size();
-    result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
+    const std::size_t forms = selector.forms().size();
+    result.push_back({std::move(selector), std::vector<double>(forms, 0)});
   }
 
   // Indexed by kind and form.
   std::vector<std::vector<Routed>> routed(result.size());
   for (std::size_t k = 0; k < result.size(); ++k)
-    for (const comm::FlatCollective& form : result[k].repertoire.forms())
+    for (const comm::FlatCollective& form : result[k].selector.forms())
       routed[k].push_back({&form, places_of(crowd, k, form)});
   // Indexed by kind: the form for long messages.
   std::vector<const Routed*> longest;
@@ -120,7 +120,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   std::vector<double> on_link(cluster_.links().size(), 0);
   for (std::size_t k = 0; k < result.size(); ++k) {
     for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
-      const comm::FlatCollective& form = result[k].repertoire.forms()[f];
+      const comm::FlatCollective& form = result[k].selector.forms()[f];
       const bool is_longest = &routed[k][f] == longest[k];
       std::ranges::fill(on_link, 0);
       for (const Member& member : crowd.members) {
@@ -144,7 +144,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
       result[k].seconds_per_byte[f] = slowest - idle;
     }
   }
-  for (Slowed& one : result) one.repertoire.forget_loads();
+  for (Slowed& one : result) one.selector.forget_loads();
   return result;
 }
 
@@ -159,8 +159,8 @@ Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::in
   Seconds slowest_alone;
   Seconds slowest;
   for (const Slowed& one : known->second) {
-    FORESHARD_ASSIGN(const auto alone, one.repertoire.time(bytes));
-    FORESHARD_ASSIGN(const auto form, one.repertoire.index_for(bytes));
+    FORESHARD_ASSIGN(const auto alone, one.selector.time(bytes));
+    FORESHARD_ASSIGN(const auto form, one.selector.index_for(bytes));
     slowest_alone = std::max(slowest_alone, alone);
     slowest =
         std::max(slowest, alone + Seconds::from_base(bytes.in_base() * one.seconds_per_byte[form]));
@@ -233,16 +233,16 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<const comm::AlgorithmSelector*> SimulatedCost::repertoire(
+Result<const comm::AlgorithmSelector*> SimulatedCost::selector(
     program::CollectiveKind kind, const std::vector<DeviceId>& devices) const {
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
     FORESHARD_ASSIGN(
-        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector selector,
         comm::AlgorithmSelector::of(kind, participants(kind, devices), communication_));
-    repertoire.forget_loads();
-    known = forms_.emplace(key, std::move(repertoire)).first;
+    selector.forget_loads();
+    known = forms_.emplace(key, std::move(selector)).first;
   }
   return &known->second;
 }
@@ -250,14 +250,14 @@ Result<const comm::AlgorithmSelector*> SimulatedCost::repertoire(
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
-  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, selector(kind, devices));
   return forms->time(bytes);
 }
 
 Result<HeldMultiprocessors> SimulatedCost::held(program::CollectiveKind kind, Bytes bytes,
                                                 const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return HeldMultiprocessors{};
-  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, selector(kind, devices));
   FORESHARD_ASSIGN(const auto flow, forms->flow(bytes));
   return HeldMultiprocessors{.share = flow.sm_share, .time = flow.time};
 }
@@ -269,10 +269,10 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
     FORESHARD_ASSIGN(
-        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector selector,
         comm::AlgorithmSelector::representative(kind, participants(kind, devices), communication_));
-    repertoire.forget_loads();
-    known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
+    selector.forget_loads();
+    known = approximate_.emplace(std::move(key), std::move(selector)).first;
   }
   return known->second.time(bytes);
 }
@@ -294,10 +294,10 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
     group.transfers.push_back(
         {from, member_of(transfer.to), transfer.bytes / bytes, transfer.messages});
   }
-  const auto repertoire =
+  const auto selector =
       comm::AlgorithmSelector::of(program::CollectiveKind::kExchange, group, communication_);
-  if (!repertoire) return repertoire.error();
-  return repertoire->time(bytes);
+  if (!selector) return selector.error();
+  return selector->time(bytes);
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {

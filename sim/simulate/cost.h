@@ -66,7 +66,7 @@ class Sharing {
   };
   // For groups of one kind: additional time per byte, by form.
   struct Slowed {
-    comm::AlgorithmSelector repertoire;
+    comm::AlgorithmSelector selector;
     std::vector<double> seconds_per_byte;
   };
 
@@ -130,8 +130,8 @@ class SimulatedCost final : public CostModel {
  private:
   class GroupKinds;
 
-  Result<const comm::AlgorithmSelector*> repertoire(program::CollectiveKind kind,
-                                                    const std::vector<DeviceId>& devices) const;
+  Result<const comm::AlgorithmSelector*> selector(program::CollectiveKind kind,
+                                                  const std::vector<DeviceId>& devices) const;
   Sharing& sharing() const;
   comm::Participants participants(program::CollectiveKind kind,
                                   const std::vector<DeviceId>& devices) const;

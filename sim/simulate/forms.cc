@@ -153,18 +153,18 @@ class FormChooser {
  private:
   Status add_kind(program::CollectiveKind kind, const comm::Participants& group,
                   const std::vector<double>& sizes) {
-    FORESHARD_ASSIGN(const auto repertoire, comm::AlgorithmSelector::of(kind, group, parameters_));
+    FORESHARD_ASSIGN(const auto selector, comm::AlgorithmSelector::of(kind, group, parameters_));
     auto& shared = chosen_.kinds_.emplace_back();
     std::map<std::size_t, std::vector<double>> used;  // form -> sizes
     for (const double bytes : sizes) {
-      FORESHARD_ASSIGN(const auto best, repertoire.index_for(Bytes::from_base(bytes)));
+      FORESHARD_ASSIGN(const auto best, selector.index_for(Bytes::from_base(bytes)));
       const Bytes size = Bytes::from_base(bytes);
-      const auto& form = shared.by_bytes[bytes] = *repertoire.choose(size);
+      const auto& form = shared.by_bytes[bytes] = *selector.choose(size);
       shared.idle_by_bytes[bytes] = {form.delay(size, cluster_), form.idle_time(size, cluster_)};
       used[best].push_back(bytes);
     }
     std::vector<LinkUse> parts;
-    for (const auto& [best, of] : used) add_uses(repertoire.forms()[best], of, parts);
+    for (const auto& [best, of] : used) add_uses(selector.forms()[best], of, parts);
     std::ranges::stable_sort(parts, {}, &LinkUse::link);
     for (const LinkUse& part : parts) {
       if (shared.uses.empty() || shared.uses.back().link != part.link) {

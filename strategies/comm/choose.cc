@@ -87,11 +87,11 @@ Result<AlgorithmSelector> AlgorithmSelector::made(CollectiveKind kind, const Par
                                                   const Parameters& parameters,
                                                   Result<std::vector<FlatCollective>> forms) {
   if (!forms) return forms.error();
-  AlgorithmSelector repertoire(kind, group, parameters, *std::move(forms));
-  if (parameters.nccl && repertoire.forms_.size() > 1 && asks_nccl(group, parameters.tuner)) {
-    FORESHARD_ASSIGN(repertoire.communicator_, nccl::communicator_of(group, **parameters.nccl));
+  AlgorithmSelector selector(kind, group, parameters, *std::move(forms));
+  if (parameters.nccl && selector.forms_.size() > 1 && asks_nccl(group, parameters.tuner)) {
+    FORESHARD_ASSIGN(selector.communicator_, nccl::communicator_of(group, **parameters.nccl));
   }
-  return repertoire;
+  return selector;
 }
 
 Result<AlgorithmSelector> AlgorithmSelector::of(CollectiveKind kind, const Participants& group,

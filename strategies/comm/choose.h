@@ -4,8 +4,8 @@
 /// replaces the form's own. The simulator, the search and the accuracy tables all choose forms
 /// here.
 ///
-///     const auto repertoire = AlgorithmSelector::of(CollectiveKind::kAllReduce, group,
-///     parameters); const auto form = repertoire->choose(64_MiB);
+///     const auto selector = AlgorithmSelector::of(kind, group, parameters);
+///     const auto form = selector->choose(64_MiB);
 #pragma once
 
 #include <cstdint>

@@ -502,8 +502,8 @@ Result<OperationPrediction> predict(CollectiveKind kind, Bytes bytes, const Part
                                     const Parameters& parameters) {
   if (!(bytes >= 0_B))
     return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": negative size"};
-  FORESHARD_ASSIGN(const auto repertoire, AlgorithmSelector::of(kind, group, parameters));
-  FORESHARD_ASSIGN(auto form, repertoire.choose(bytes));
+  FORESHARD_ASSIGN(const auto selector, AlgorithmSelector::of(kind, group, parameters));
+  FORESHARD_ASSIGN(auto form, selector.choose(bytes));
   const Seconds time = form.idle_time(bytes, *group.cluster);
   return OperationPrediction{std::move(form), time};
 }

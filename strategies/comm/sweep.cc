@@ -60,9 +60,9 @@ std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step) {
 Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& group,
                                     const Parameters& parameters, const std::vector<Bytes>& sizes,
                                     bool also_on_request) {
-  FORESHARD_ASSIGN(const auto repertoire, AlgorithmSelector::of(kind, group, parameters));
+  FORESHARD_ASSIGN(const auto selector, AlgorithmSelector::of(kind, group, parameters));
   const ClusterView& cluster = *group.cluster;
-  auto listed = repertoire.forms();
+  auto listed = selector.forms();
   if (also_on_request) {
     Parameters every = parameters;
     for (FormParameters& each : every.forms) each.on_request = false;
@@ -75,7 +75,7 @@ Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& gro
   }
   std::vector<SweepRow> rows;
   for (const Bytes bytes : sizes) {
-    FORESHARD_ASSIGN(const auto form, repertoire.choose(bytes));
+    FORESHARD_ASSIGN(const auto form, selector.choose(bytes));
     SweepRow row;
     row.bytes = bytes;
     row.taken = seen(form, bytes, cluster);
@@ -84,7 +84,7 @@ Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& gro
       row.bus_rate = bus_factor(kind, members) * row.algorithm_rate;
     }
     for (const FlatCollective& other : listed) row.all.push_back(seen(other, bytes, cluster));
-    for (const FlatCollective& other : repertoire.forms()) {
+    for (const FlatCollective& other : selector.forms()) {
       const SweepForm candidate = seen(other, bytes, cluster);
       const bool may_be_taken = bytes <= other.start.most_bytes || bytes > form.start.most_bytes;
       if (same(candidate, row.taken) || !may_be_taken) continue;

@@ -21,10 +21,9 @@ namespace foreshard::calibrate {
 namespace {
 
 constexpr double kErrorScale = 0.1;  // expected deviation of log(predicted / measured)
-// Standard deviations of a generation's logarithms around the common ones. kPollingSpread: of each
-// polling time around the factor that the polling times share.
+// Standard deviations of a generation's logarithms around the common ones.
 constexpr double kGenerationSpread = 0.5;
-constexpr double kPollingSpread = 0.25;
+constexpr double kPollingSpread = 0.25;  // each polling time around the factor that they share
 constexpr double kTransportSpread = 1.0;
 constexpr std::size_t kTransportNumbers = 5;
 // Exponents of the smooth minimum of several times (`least`). The fit begins with a smooth one, so
@@ -120,11 +119,11 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
 std::vector<std::string_view> decided(const PreparedGroup& group, const comm::Parameters& start) {
   std::vector<std::string_view> algorithms(group.rows.size());
   const comm::Parameters allowed = group.measured.allowed(start);
-  const auto repertoire =
+  const auto selector =
       comm::AlgorithmSelector::of(group.measured.kind, group.measured.group, allowed);
-  for (std::size_t i = 0; repertoire && !repertoire->takes_fastest() && i < algorithms.size(); ++i)
-    if (const auto form = repertoire->index_for(*group.rows[i].row.bytes * 1_B))
-      algorithms[i] = repertoire->forms()[*form].algorithm;
+  for (std::size_t i = 0; selector && !selector->takes_fastest() && i < algorithms.size(); ++i)
+    if (const auto form = selector->index_for(*group.rows[i].row.bytes * 1_B))
+      algorithms[i] = selector->forms()[*form].algorithm;
   return algorithms;
 }
 
@@ -580,10 +579,9 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
                                                    const comm::Parameters& parameters) {
   std::vector<accuracy::Outcome> outcomes;
   for (const auto& group : input.groups) {
-    const comm::Parameters allowed = group->measured.allowed(parameters);
-    FORESHARD_ASSIGN(
-        const auto repertoire,
-        comm::AlgorithmSelector::of(group->measured.kind, group->measured.group, allowed));
+    const auto& of = group->measured;
+    const comm::Parameters allowed = of.allowed(parameters);
+    FORESHARD_ASSIGN(const auto selector, comm::AlgorithmSelector::of(of.kind, of.group, allowed));
     for (const auto& row : group->rows) {
       accuracy::Outcome outcome;
       outcome.id = row.row.id;
@@ -591,7 +589,7 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
       outcome.operation = group->operation;
       outcome.size_class = accuracy::size_class(*row.row.bytes);
       outcome.measured = row.measured;
-      FORESHARD_ASSIGN(const auto time, repertoire.time(*row.row.bytes * 1_B));
+      FORESHARD_ASSIGN(const auto time, selector.time(*row.row.bytes * 1_B));
       outcome.predicted = time.in_base() + row.overhead;
       outcomes.push_back(std::move(outcome));
     }

@@ -50,7 +50,7 @@ class Group {
       return fail({Error::Code::kUnsupported, "an operation without bytes or time"});
     result.assumed = group_->assumed;
     const Bytes bytes = *row.bytes * 1_B;
-    const auto time = repertoire_->time(bytes);
+    const auto time = selector_->time(bytes);
     if (!time) return fail(time.error());
     result.predicted = (*time + stated_overhead(row.notes)).in_base();
     set_range(result, *range_);
@@ -68,7 +68,7 @@ class Group {
     FORESHARD_ASSIGN(group_, measured_group(row, machines, loader, context.machine));
     range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
-    FORESHARD_ASSIGN(repertoire_,
+    FORESHARD_ASSIGN(selector_,
                      comm::AlgorithmSelector::of(group_->kind, group_->group, parameters_));
     if (row.nodes > 1 && comm::has_plugin_tuner(group_->group)) return {};
     tables_ = loader.read_ref<Tables>("nccl-2.28");
@@ -90,9 +90,9 @@ class Group {
   }
 
   std::optional<MeasuredGroup> group_;
-  std::optional<study::ErrorRange> range_;  ///< Present if group_ is.
-  comm::Parameters parameters_;             ///< Parameters with the forms that rows allow.
-  std::optional<comm::AlgorithmSelector> repertoire_;  ///< Refers to parameters_.
+  std::optional<study::ErrorRange> range_;           ///< Present if group_ is.
+  comm::Parameters parameters_;                      ///< Parameters with the forms that rows allow.
+  std::optional<comm::AlgorithmSelector> selector_;  ///< Refers to parameters_.
   std::optional<Result<Tables>> tables_;
   std::optional<comm::nccl::Communicator> communicator_;
   Status error_;

@@ -127,18 +127,18 @@ TEST(Choices, OverrideTheTunerInTheirRange) {
   parameters.choices.back().protocol = Protocol::kSimple;
   parameters.choices.back().from_bytes = 1_MiB;
   parameters.choices.back().to_bytes = 2_MiB;
-  const auto repertoire = AlgorithmSelector::of(kAllReduce, everyone(cluster), parameters);
-  ASSERT_TRUE(repertoire);
+  const auto selector = AlgorithmSelector::of(kAllReduce, everyone(cluster), parameters);
+  ASSERT_TRUE(selector);
   const auto name = [&](Bytes bytes) {
-    const auto form = repertoire->choose(bytes);
+    const auto form = selector->choose(bytes);
     return std::string(form->algorithm) + " " + std::string(form->protocol);
   };
   EXPECT_EQ(name(1_MiB), "tree Simple");
   EXPECT_EQ(name(2_MiB), "tree Simple");
   EXPECT_NE(name(1_GiB), "tree Simple");
   EXPECT_NE(name(1_KiB), "tree Simple");
-  EXPECT_DOUBLE_EQ(*repertoire->time(1_MiB) / 1_us,
-                   repertoire->choose(1_MiB)->idle_time(1_MiB, cluster) / 1_us);
+  EXPECT_DOUBLE_EQ(*selector->time(1_MiB) / 1_us,
+                   selector->choose(1_MiB)->idle_time(1_MiB, cluster) / 1_us);
   // Of other sizes of groups nothing is said.
   parameters.choices.back().from_ranks = 9;
   EXPECT_TRUE(AlgorithmSelector::of(kAllReduce, everyone(cluster), parameters)->takes_fastest());
@@ -176,13 +176,13 @@ TEST(Choices, ChannelsKeepTheirRates) {
   parameters.choices.push_back(choice("all_gather", "ring"));
   for (const auto& [channels, large] : {std::pair{10, 7000.0}, {4, 8750.0}, {1, 35000.0}}) {
     parameters.choices.back().channels = channels;
-    const auto repertoire = AlgorithmSelector::of(kAllGather, everyone(cluster), parameters);
-    ASSERT_TRUE(repertoire);
-    EXPECT_NEAR((*repertoire->time(800_MB) - 14_us) / 1_us, large, 1e-6);
-    EXPECT_NEAR((*repertoire->time(800_kB) - 14_us) / 1_us, 35, 1e-6);
+    const auto selector = AlgorithmSelector::of(kAllGather, everyone(cluster), parameters);
+    ASSERT_TRUE(selector);
+    EXPECT_NEAR((*selector->time(800_MB) - 14_us) / 1_us, large, 1e-6);
+    EXPECT_NEAR((*selector->time(800_kB) - 14_us) / 1_us, 35, 1e-6);
     for (const Bytes bytes : {800_MB, 800_kB})
-      EXPECT_DOUBLE_EQ(*repertoire->time(bytes) / 1_us,
-                       repertoire->choose(bytes)->idle_time(bytes, cluster) / 1_us);
+      EXPECT_DOUBLE_EQ(*selector->time(bytes) / 1_us,
+                       selector->choose(bytes)->idle_time(bytes, cluster) / 1_us);
   }
 }
 
@@ -219,7 +219,8 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
   parameters.tuner = TunerKind::kNccl;
-  EXPECT_FALSE(value_of(AlgorithmSelector::of(kAllGather, everyone(cluster), parameters)).takes_fastest());
+  EXPECT_FALSE(
+      value_of(AlgorithmSelector::of(kAllGather, everyone(cluster), parameters)).takes_fastest());
   for (const Bytes bytes : {1_KiB, 1_MiB, 1_GiB}) {
     const auto rows = value_of(sweep(kAllGather, everyone(cluster), parameters, {bytes}));
     const SweepRow& row = rows.front();
@@ -242,10 +243,10 @@ TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
     const auto cluster = *build_cluster(config);
     Parameters parameters = shipped();
     parameters.tuner = tuner;
-    const auto repertoire = AlgorithmSelector::of(kAllReduce, first(cluster, ranks), parameters);
-    EXPECT_TRUE(repertoire);
-    const auto form = *repertoire->choose(64_MiB);
-    EXPECT_EQ(repertoire->takes_fastest(),
+    const auto selector = AlgorithmSelector::of(kAllReduce, first(cluster, ranks), parameters);
+    EXPECT_TRUE(selector);
+    const auto form = *selector->choose(64_MiB);
+    EXPECT_EQ(selector->takes_fastest(),
               tuner == TunerKind::kFastest || ranks <= 8 || node.find("efa") != std::string::npos);
     return std::string(form.algorithm);
   };
