@@ -133,9 +133,9 @@ using BlockTimes = std::array<const PassTimes*, kBlocks>;
 /// \param launch  time of a launch.
 bool may_be_late(const BlockPass& pass, const BlockTimes& times, Seconds launch);
 /// Whether all of a live set is certainly live at once, because no host can be late for it.
-/// \param depends  depends_on_others(): whether the live set has buffers that the pass before leaves, or
-///     that are gathered or reduced for other passes; these need that pass's host to be on time as
-///     well.
+/// \param depends  depends_on_others(): whether the live set has buffers that the pass before
+///     leaves, or that are gathered or reduced for other passes; these need that pass's host to be
+///     on time as well.
 bool is_certain(const BlockPass& pass, const BlockPass& before, bool depends,
                 const BlockTimes& times, Seconds launch);
 /// One per block, in the order of LoweredModel::all().
