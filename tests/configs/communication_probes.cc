@@ -141,8 +141,7 @@ std::vector<BytesPerSecond> speeds() {
 
 const ClusterView& kept(const ClusterConfig& config) {
   static std::vector<std::unique_ptr<ClusterView>> clusters;
-  auto cluster = value_of(build_cluster(config));
-  clusters.push_back(std::make_unique<ClusterView>(std::move(cluster)));
+  clusters.push_back(std::make_unique<ClusterView>(value_of(build_cluster(config))));
   return *clusters.back();
 }
 

@@ -25,8 +25,7 @@ class Rows {
   explicit Rows(const std::string& file) {
     const auto text = read_file(kData + file, 64_MiB);
     if (!text) return;
-    auto table = value_of(read_csv(*text, file));
-    table_ = std::move(table);
+    table_ = value_of(read_csv(*text, file));
   }
   bool absent() const { return table_.rows.empty(); }
   std::size_t size() const { return table_.rows.size(); }

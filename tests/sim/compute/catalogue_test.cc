@@ -24,8 +24,7 @@ class Catalogue : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
     yaml::Loader loader(shipped_options());
-    auto device = value_of(loader.read_file<DeviceType>(GetParam()));
-    device_ = std::move(device);
+    device_ = value_of(loader.read_file<DeviceType>(GetParam()));
   }
   DeviceType device_;
 };

@@ -190,8 +190,7 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(partial_of(to)));
 
-  auto full = value_of(OutputFile::create("/dev/full"));
-  OutputFile file = std::move(full);
+  OutputFile file = value_of(OutputFile::create("/dev/full"));
   EXPECT_EQ(message_of(file.append("x")), "/dev/full: cannot write: No space left on device");
 }
 
@@ -201,8 +200,7 @@ TEST(Interrupted, SaysBeforehandThatThereIsNoSpace) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 12), 9)
           .ok());
-  auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12)));
-  ConversionPlan huge = std::move(plan);
+  ConversionPlan huge = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12)));
   huge.files[0].bytes += std::int64_t{1} << 55;
   EXPECT_THAT(message_of(convert(huge, folder.path() / "to")),
               HasSubstr("no space: the conversion writes 32.0 PiB"));
