@@ -75,9 +75,9 @@ std::string read_columns(const accuracy::RowFormat& format, const accuracy::RowF
 }  // namespace
 
 Probes<accuracy::RowFormat> probes_of(const accuracy::RowFormat*, const std::string& name) {
-  yaml::Loader loader({.catalogue = {kShippedFolder}});
-  const auto shipped = *loader.read_file<accuracy::RowFormat>(std::string(kShippedFolder) +
-                                                              "/tables/" + name + ".yaml");
+  const auto shipped = *yaml::Loader({.catalogue = {kShippedFolder}})
+                            .read_file<accuracy::RowFormat>(std::string(kShippedFolder) +
+                                                            "/tables/" + name + ".yaml");
   return {[shipped](const accuracy::RowFormat& format) { return understood(format, shipped); },
           [shipped](const accuracy::RowFormat& format) { return read_columns(format, shipped); }};
 }

@@ -15,8 +15,7 @@ namespace foreshard::accuracy_test {
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
 DeviceType device(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<DeviceType>(name));
+  return value_of(yaml::Loader(shipped_options()).read_ref<DeviceType>(name));
 }
 
 // The rows of one file; a cell is looked up by its column's name.

@@ -147,8 +147,7 @@ node:
   gpus: 2
   nvlink: {bandwidth: {value: 300 GB/s, source: test, evidence: user}}
 )" + of_cluster);
-  yaml::Loader loader(kCatalogue);
-  auto config = value_of(loader.read_file<ClusterConfig>(file));
+  auto config = value_of(yaml::Loader(kCatalogue).read_file<ClusterConfig>(file));
   auto cluster = value_of(build_cluster(config));
   return {std::move(config), std::move(cluster)};
 }

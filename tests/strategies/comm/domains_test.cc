@@ -138,8 +138,7 @@ struct Run {
 
 void expect_near(const Run& run) {
   const auto cluster = cluster_of(run.cluster);
-  yaml::Loader loader(shipped_options());
-  const auto shipped = value_of(loader.read_ref<Parameters>("nccl"));
+  const auto shipped = value_of(yaml::Loader(shipped_options()).read_ref<Parameters>("nccl"));
   Parameters parameters = shipped;
   if (*run.algorithm != '\0') {
     Choice choice;

@@ -109,8 +109,7 @@ TEST(Hierarchical, StaysOnTheRail) {
 }
 
 Parameters shipped() {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<Parameters>("nccl"));
+  return value_of(yaml::Loader(shipped_options()).read_ref<Parameters>("nccl"));
 }
 
 Choice choice(const std::string& operation, const std::string& algorithm) {
@@ -234,9 +233,9 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
 // tuner, are left to our times.
 TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
   const auto taken = [](const std::string& node, TunerKind tuner, std::int32_t ranks) {
-    yaml::Loader loader(shipped_options());
     const auto config =
-        value_of(loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml"));
+        value_of(yaml::Loader(shipped_options())
+                     .read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml"));
     const auto cluster = *build_cluster(config);
     Parameters parameters = shipped();
     parameters.tuner = tuner;

@@ -111,9 +111,9 @@ TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
 }
 
 TEST(Exclusions, AreFewAndEachHasItsReason) {
-  yaml::Loader loader({.catalogue = kCatalogue});
   const auto list =
-      value_of(loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions"));
+      value_of(yaml::Loader({.catalogue = kCatalogue})
+                   .read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions"));
   for (const auto& one : list.rows) EXPECT_GT(one.reason.size(), 20u) << one.source;
 
   const std::filesystem::path folder = FORESHARD_SOURCE_DIR "/../shared/data/collectives";
