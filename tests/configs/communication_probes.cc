@@ -61,8 +61,7 @@ const ClusterView& cluster_of(const Machine& machine) {
     config.groups.push_back(
         {machine.devices.size() == 1 ? 3 : 2,
          {node_of(device, machine.layout, machine.transport, machine.adapter), ""}});
-  auto cluster = value_of(build_cluster(config), name);
-  return built.emplace(name, std::move(cluster)).first->second;
+  return built.emplace(name, value_of(build_cluster(config), name)).first->second;
 }
 
 std::vector<Machine> machines() {

@@ -236,8 +236,7 @@ TEST(TrainingLength, IsANumberAndWhatItCounts) {
 TEST(TrainingLength, MustFitTheStudy) {
   const TemporaryFolder folder;
   const auto fault = [&](const std::string& lines) {
-    const auto file = folder.write("one.yaml", kOne + lines);
-    return message_of(load_study({.study = file}, kCatalogue));
+    return message_of(load_study({.study = folder.write("one.yaml", kOne + lines)}, kCatalogue));
   };
   EXPECT_EQ(fault("train: 2T tokens\n"), "accepted");
   EXPECT_EQ(fault("train: 1M sequences\n"), "accepted");
