@@ -46,8 +46,7 @@ comm::Parameters start() {
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
-  auto input = value_of(
-      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
+  value_of(read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   comm::Parameters truth = start();
   for (auto& form : truth.forms) {
     form.base = 1.4 * form.base;

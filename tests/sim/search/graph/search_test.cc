@@ -68,8 +68,7 @@ struct Sharded {
 
   Sharded(const study::LoadedStudy& study, const GraphCandidate& one) : graph(study.graph->graph) {
     const auto mesh = one.grouping.mesh();
-    const auto remarks = value_of(
-        annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch}));
+    value_of(annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch}));
     sharded = value_of(distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows));
   }
   // "[-, S(tensor)]", of an operand of the operator of that name.
