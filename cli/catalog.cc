@@ -199,7 +199,7 @@ class Catalog final : public Command {
 
   // Whether the argument KIND names an entry.
   bool is_entry(const Environment& environment) const {
-    return std::ranges::any_of(kinds(), [&](const Kind& kind) {
+    return std::ranges::any_of(kinds(), [&](const FileKind& kind) {
       const auto names = entries_of(kind, environment.catalogue);
       return std::ranges::find(names, kind_) != names.end();
     });

@@ -84,7 +84,7 @@ class Check final : public Command {
  private:
   // Whether FILE is the name of an entry of the catalogue.
   bool is_entry(const Environment& environment) const {
-    return std::ranges::any_of(kinds(), [&](const Kind& kind) {
+    return std::ranges::any_of(kinds(), [&](const FileKind& kind) {
       const auto names = entries_of(kind, environment.catalogue);
       return std::ranges::find(names, file_) != names.end();
     });

@@ -76,14 +76,14 @@ Result<Target> target_of_names(const Source& source, const Model& model, const S
 struct Converted {
   std::string out;
   const ConversionPlan* plan;
-  const checkpoint::Conversion* result;
+  const checkpoint::ConversionResult* result;
 };
 
 const record::Record<Converted>& record_of(const Converted*) {
   using record::at;
   using Of = Converted;
   using Plan = ConversionPlan;
-  using Result = checkpoint::Conversion;
+  using Result = checkpoint::ConversionResult;
   static const auto record =
       record::Record<Of>::result("foreshard.reshard_checkpoint/1",
                                  "What `reshard --checkpoint` wrote (docs/checkpoint.md).")

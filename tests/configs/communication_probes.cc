@@ -61,8 +61,7 @@ const ClusterView& cluster_of(const Machine& machine) {
     config.groups.push_back(
         {machine.devices.size() == 1 ? 3 : 2,
          {node_of(device, machine.layout, machine.transport, machine.adapter), ""}});
-  auto cluster = value_of(build_cluster(config), name);
-  return built.emplace(name, std::move(cluster)).first->second;
+  return built.emplace(name, value_of(build_cluster(config), name)).first->second;
 }
 
 std::vector<Machine> machines() {
@@ -141,8 +140,7 @@ std::vector<BytesPerSecond> speeds() {
 
 const ClusterView& kept(const ClusterConfig& config) {
   static std::vector<std::unique_ptr<ClusterView>> clusters;
-  auto cluster = value_of(build_cluster(config));
-  clusters.push_back(std::make_unique<ClusterView>(std::move(cluster)));
+  clusters.push_back(std::make_unique<ClusterView>(value_of(build_cluster(config))));
   return *clusters.back();
 }
 

@@ -9,8 +9,7 @@ namespace foreshard {
 /// A fault fails the test.
 template <class T>
 T from_catalogue(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<T>(name));
+  return value_of(yaml::Loader(shipped_options()).read_ref<T>(name));
 }
 
 }  // namespace foreshard

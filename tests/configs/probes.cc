@@ -504,9 +504,9 @@ Probes<Hardware> probes_of(const Hardware*, const std::string&) {
 }
 
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string&) {
-  yaml::Loader loader({.catalogue = {kShipped}});
-  const auto shipped = *loader.read_file<accuracy::Exclusions>(
-      std::string(kShipped) + "/accuracy/excluded-collectives.yaml");
+  const auto shipped = *yaml::Loader({.catalogue = {kShipped}})
+                            .read_file<accuracy::Exclusions>(std::string(kShipped) +
+                                                             "/accuracy/excluded-collectives.yaml");
   return {[shipped](const accuracy::Exclusions& exclusions) {
     std::string text;
     for (const auto& each : shipped.rows) {
@@ -522,9 +522,9 @@ Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::s
 }
 
 Probes<profile::KernelNames> probes_of(const profile::KernelNames*, const std::string& name) {
-  yaml::Loader loader({.catalogue = {kShipped}});
-  const auto shipped = *loader.read_file<profile::KernelNames>(std::string(kShipped) +
-                                                               "/profiles/" + name + ".yaml");
+  const auto shipped =
+      *yaml::Loader({.catalogue = {kShipped}})
+           .read_file<profile::KernelNames>(std::string(kShipped) + "/profiles/" + name + ".yaml");
   const auto written = [](const profile::KernelName* line) {
     if (line == nullptr) return std::string("-");
     std::string text;

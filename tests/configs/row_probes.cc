@@ -257,9 +257,9 @@ Probes<accuracy::KernelFormat> probes_of(const accuracy::KernelFormat*, const st
 }
 
 Probes<accuracy::RowFormat> probes_of(const accuracy::RowFormat*, const std::string& name) {
-  yaml::Loader loader({.catalogue = {kShippedFolder}});
-  const auto shipped = *loader.read_file<accuracy::RowFormat>(std::string(kShippedFolder) +
-                                                              "/tables/" + name + ".yaml");
+  const auto shipped = *yaml::Loader({.catalogue = {kShippedFolder}})
+                            .read_file<accuracy::RowFormat>(std::string(kShippedFolder) +
+                                                            "/tables/" + name + ".yaml");
   return {[shipped](const accuracy::RowFormat& format) { return understood(format, shipped); },
           [shipped](const accuracy::RowFormat& format) { return read_columns(format, shipped); }};
 }

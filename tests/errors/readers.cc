@@ -48,8 +48,7 @@ std::string in_folder(const Question& question, const std::string& name) {
 
 template <class T>
 Status object(const Question& question, const char* name) {
-  yaml::Loader loader(catalogue(question));
-  return status_of(loader.read_text<T>(question.text, name));
+  return status_of(yaml::Loader(catalogue(question)).read_text<T>(question.text, name));
 }
 
 Status communication(const Question& question) {
@@ -102,8 +101,7 @@ Status strategy(const Question& question) {
 
 // The text is the name of an entry of the catalogue.
 Status tuner(const Question& question) {
-  yaml::Loader loader(catalogue(question));
-  return status_of(loader.read_ref<comm::nccl::Tables>(question.text));
+  return status_of(yaml::Loader(catalogue(question)).read_ref<comm::nccl::Tables>(question.text));
 }
 
 Status study(const Question& question) {

@@ -44,8 +44,7 @@ TEST_F(SettingOf, WhatIsUnstatedIsAssumed) {
 }
 
 TEST_F(SettingOf, OneNodeNeedsNoNetwork) {
-  TrainingRow row = full_row("num_gpus=8 | dp=2 | internode_gbps_per_gpu=");
-  EXPECT_THAT(of(row).assumed, IsEmpty());
+  EXPECT_THAT(of(full_row("num_gpus=8 | dp=2 | internode_gbps_per_gpu=")).assumed, IsEmpty());
 }
 
 TEST_F(SettingOf, TheFrameworkIsThatOfRowAndSource) {

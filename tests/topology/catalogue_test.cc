@@ -57,8 +57,7 @@ TEST(Catalogue, EveryClusterBuilds) {
 // over 3.0.)
 TEST(Catalogue, PcieCarriesTheAdapters) {
   for (const auto& path : files("nodes")) {
-    yaml::Loader loader({.catalogue = {kConfigs}});
-    const auto node = loader.read_file<NodeConfig>(path);
+    const auto node = yaml::Loader({.catalogue = {kConfigs}}).read_file<NodeConfig>(path);
     ASSERT_TRUE(node) << node.error().message;
     if (!node->nics || path.stem().string().find("pcie") != std::string::npos) continue;
     if (pcie_generation(*node) < 4) continue;
@@ -70,8 +69,7 @@ TEST(Catalogue, PcieCarriesTheAdapters) {
 // Six links per GPU; GPU 0 and GPU 5 have none in common: GPU 1 (one link to 0, two to 5) and GPU 4
 // (two, one) could both pass on between them, equally fast, and the first does.
 TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
-  const auto node = loader.read_ref<NodeConfig>("dgx-1v");
+  const auto node = yaml::Loader({.catalogue = {kConfigs}}).read_ref<NodeConfig>("dgx-1v");
   ASSERT_TRUE(node) << node.error().message;
   const auto cluster = must_build(small_cluster(1, {}, *node));
   const double link = *node->nvlink->bandwidth * *node->nvlink->efficiency / 1_GB_s;

@@ -47,9 +47,9 @@ TEST(ClusterFor, RefusesNodesThatAreLargerThanTheirMachine) {
 }
 
 TEST(ClusterFor, SuperchipsWithoutNvlinkAreRefusedInAFileToo) {
-  yaml::Loader loader(shipped_options());
   const std::string node =
-      message_of(loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
+      message_of(yaml::Loader(shipped_options())
+                     .read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
   EXPECT_THAT(node, HasSubstr("nothing says how they are joined"));
   EXPECT_THAT(node, HasSubstr("gh200-4gpu"));
 }

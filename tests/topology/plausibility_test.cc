@@ -22,8 +22,7 @@ std::vector<Finding> find(const ClusterConfig& config) {
 
 /// Two sound nodes of the catalogue.
 ClusterConfig sound() {
-  yaml::Loader loader({.catalogue = {kShipped}});
-  return value_of(loader.read_ref<ClusterConfig>("two-dgx-h100"));
+  return value_of(yaml::Loader({.catalogue = {kShipped}}).read_ref<ClusterConfig>("two-dgx-h100"));
 }
 
 template <class Change>

@@ -27,8 +27,7 @@ wiring:
 )";
 
 Result<NodeConfig> read(const std::string& text) {
-  yaml::Loader loader(shipped_options());
-  return loader.read_text<NodeConfig>(text, "node.yaml");
+  return yaml::Loader(shipped_options()).read_text<NodeConfig>(text, "node.yaml");
 }
 
 // Between the GPUs: 64, 32 and 16 GB/s at half: the last link is the narrowest. To the network each

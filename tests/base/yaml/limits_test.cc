@@ -60,8 +60,7 @@ TEST(YamlLimits, ReferencesThatFanOutAreRefusedSoon) {
 TEST(YamlLimits, FilesHaveALargestSize) {
   const TemporaryFolder folder;
   const auto path = folder.write("c.yaml", "name: " + std::string(5000, 'x'));
-  yaml::Loader loader({.largest_file = 4_KiB});
-  EXPECT_THAT(error_of(loader.read_file<Cluster>(path)),
+  EXPECT_THAT(error_of(yaml::Loader({.largest_file = 4_KiB}).read_file<Cluster>(path)),
               Fails(Error::Code::kIo, HasSubstr("larger than the limit of 4.00 KiB")));
 }
 

@@ -15,8 +15,7 @@ namespace foreshard::accuracy_test {
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
 DeviceType device(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<DeviceType>(name));
+  return value_of(yaml::Loader(shipped_options()).read_ref<DeviceType>(name));
 }
 
 // The rows of one file; a cell is looked up by its column's name.
@@ -25,8 +24,7 @@ class Rows {
   explicit Rows(const std::string& file) {
     const auto text = read_file(kData + file, 64_MiB);
     if (!text) return;
-    auto table = value_of(read_csv(*text, file));
-    table_ = std::move(table);
+    table_ = value_of(read_csv(*text, file));
   }
   bool absent() const { return table_.rows.empty(); }
   std::size_t size() const { return table_.rows.size(); }

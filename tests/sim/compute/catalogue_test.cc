@@ -23,9 +23,7 @@ std::vector<fs::path> device_files() {
 class Catalogue : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
-    yaml::Loader loader(shipped_options());
-    auto device = value_of(loader.read_file<DeviceType>(GetParam()));
-    device_ = std::move(device);
+    device_ = value_of(yaml::Loader(shipped_options()).read_file<DeviceType>(GetParam()));
   }
   DeviceType device_;
 };
@@ -115,8 +113,7 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
        {"V100-SXM-16GB", "V100-SXM-32GB", "A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB",
         "A100-PCIe-80GB", "H100-SXM", "H100-PCIe", "H200-SXM", "H800-SXM", "A800-SXM-80GB", "B200",
         "GB200", "B300", "GB300", "GH200-96GB"}) {
-    yaml::Loader loader(shipped_options());
-    EXPECT_TRUE(loader.read_ref<DeviceType>(name)) << name;
+    EXPECT_TRUE(yaml::Loader(shipped_options()).read_ref<DeviceType>(name)) << name;
   }
 }
 
@@ -124,8 +121,7 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
 // V100 32 GB: 32,510 MiB are 31.748 GiB; MI300X: 206,141,652,992 bytes are 191.984 GiB.
 TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
   for (const std::filesystem::path& file : device_files()) {
-    yaml::Loader loader(shipped_options());
-    const auto device = value_of(loader.read_file<DeviceType>(file));
+    const auto device = value_of(yaml::Loader(shipped_options()).read_file<DeviceType>(file));
     EXPECT_NE(device.memory.evidence, yaml::Evidence::kDatasheet) << file;
   }
   for (const auto& [name, gib] :
@@ -140,8 +136,7 @@ TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
                                                              {"MI325X", 255.984},
                                                              {"MI355X", 287.984},
                                                              {"RTX-4090", 23.988}}) {
-    yaml::Loader loader(shipped_options());
-    const auto device = loader.read_ref<DeviceType>(name);
+    const auto device = yaml::Loader(shipped_options()).read_ref<DeviceType>(name);
     ASSERT_TRUE(device) << device.error().message;
     EXPECT_NEAR(*device->memory / 1_GiB, gib, 0.001) << name;
   }

@@ -68,8 +68,7 @@ TEST(Kernel, BytesOfAProduct) {
 
 // Q and O: 4 heads x 8 x 16; K and V: 2 heads x 8 x 16; 2 B each.
 TEST(Kernel, BytesOfAttentionFollowTheHeads) {
-  const Attention attention = attention_of(1, 4, 2, 8, 8, 16);
-  EXPECT_EQ(bytes_of(attention), (2 * 512 + 2 * 256) * 2_B);
+  EXPECT_EQ(bytes_of(attention_of(1, 4, 2, 8, 8, 16)), (2 * 512 + 2 * 256) * 2_B);
 }
 
 // Values, and results, of 4 columns beside queries and keys of 16; backward all twice.

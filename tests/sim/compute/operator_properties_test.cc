@@ -9,8 +9,7 @@
 namespace foreshard::operator_properties_test {
 
 DeviceType catalogue_device(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<DeviceType>(name));
+  return value_of(yaml::Loader(shipped_options()).read_ref<DeviceType>(name));
 }
 
 const DeviceType& any_device() {

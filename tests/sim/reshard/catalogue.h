@@ -24,8 +24,7 @@ inline Shipped shipped(const std::string& cluster, std::vector<yaml::Override> c
   yaml::Loader plain({.catalogue = options.catalogue, .overrides = {}});
   const auto communication =
       value_of(plain.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication"));
-  auto built = value_of(build_cluster(config, loader));
-  result.cluster.emplace(std::move(built));
+  result.cluster.emplace(value_of(build_cluster(config, loader)));
   result.communication = communication;
   return result;
 }

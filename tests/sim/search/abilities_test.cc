@@ -31,8 +31,7 @@ Model sparse() {
 }
 
 Strategy base_of(const std::string& framework) {
-  yaml::Loader loader(shipped_options());
-  auto facts = loader.read_ref<Framework>(framework);
+  auto facts = yaml::Loader(shipped_options()).read_ref<Framework>(framework);
   EXPECT_TRUE(facts) << framework;
   Strategy strategy;
   strategy.global_batch = 32;

@@ -348,9 +348,7 @@ TEST(Shortlist, CountsEachMemberOnce) {
   EXPECT_FALSE(others.near.empty());
   EXPECT_EQ(std::ssize(kept) + others.far + std::ssize(others.near) + keeper.large(), members);
   ASSERT_TRUE(others.limit);
-  for (const Seconds bound : others.near) {
-    EXPECT_LT(bound, *others.limit);
-  }
+  for (const Seconds bound : others.near) EXPECT_LT(bound, *others.limit);
 }
 
 // Everything that can be recomputed of both layers or of the first one, all simulated: the search

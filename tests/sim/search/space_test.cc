@@ -301,8 +301,7 @@ TEST(Enumerate, StopsWhenAsked) {
 // 0 ranks would be divided by; so many that their product is no number would be, too.
 TEST(SearchSpace, RefusesSizesThatAreNone) {
   const auto fault = [](const std::string& text) {
-    yaml::Loader loader(yaml::Options{});
-    const auto space = loader.read_text<SearchSpace>(text, "space.yaml");
+    const auto space = yaml::Loader(yaml::Options{}).read_text<SearchSpace>(text, "space.yaml");
     return message_of(space, "");
   };
   for (const char* key :

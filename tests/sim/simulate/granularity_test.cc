@@ -162,8 +162,7 @@ yaml::Loader catalogue() {
 /// NCCL's forms, and those on request.
 comm::Parameters every_form() {
   yaml::Loader loader = catalogue();
-  auto parameters = value_of(loader.read_ref<comm::Parameters>("nccl"));
-  comm::Parameters every = std::move(parameters);
+  comm::Parameters every = value_of(loader.read_ref<comm::Parameters>("nccl"));
   for (comm::FormParameters& form : every.forms) form.on_request = false;
   return every;
 }

@@ -147,8 +147,7 @@ node:
   gpus: 2
   nvlink: {bandwidth: {value: 300 GB/s, source: test, evidence: user}}
 )" + of_cluster);
-  yaml::Loader loader(kCatalogue);
-  auto config = value_of(loader.read_file<ClusterConfig>(file));
+  auto config = value_of(yaml::Loader(kCatalogue).read_file<ClusterConfig>(file));
   auto cluster = value_of(build_cluster(config));
   return {std::move(config), std::move(cluster)};
 }
@@ -237,8 +236,7 @@ TEST(TrainingLength, IsANumberAndWhatItCounts) {
 TEST(TrainingLength, MustFitTheStudy) {
   const TemporaryFolder folder;
   const auto fault = [&](const std::string& lines) {
-    const auto file = folder.write("one.yaml", kOne + lines);
-    return message_of(load_study({.study = file}, kCatalogue));
+    return message_of(load_study({.study = folder.write("one.yaml", kOne + lines)}, kCatalogue));
   };
   EXPECT_EQ(fault("train: 2T tokens\n"), "accepted");
   EXPECT_EQ(fault("train: 1M sequences\n"), "accepted");

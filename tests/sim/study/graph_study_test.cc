@@ -185,8 +185,7 @@ TEST_F(GraphStudy, DecoderIsLikeTheModel) {
                                      strategy + "}\n")
                     .ok());
     const auto study = value_of(load_study({.study = path}, shipped_options()));
-    auto result = value_of(run_study(study, {}));
-    return result.prediction;
+    return value_of(run_study(study, {})).prediction;
   };
   for (const std::string how : {"zero_stage: 0", "zero_stage: 1, recompute: full",
                                 "zero_stage: 3, recompute: full", "zero_stage: 3"}) {

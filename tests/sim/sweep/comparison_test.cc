@@ -125,8 +125,7 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
   const auto file = folder.path() / "r.db";
   std::string json;
   {
-    auto opened = value_of(Store::open(file, question_of(setup.sweep), "", remarks));
-    Store store = std::move(opened);
+    Store store = value_of(Store::open(file, question_of(setup.sweep), "", remarks));
     const auto run = value_of(run_sweep(setup, {.store = &store}));
     json = sweep_json(run.results, ranking_of(run.results));
   }

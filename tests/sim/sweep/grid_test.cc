@@ -57,8 +57,7 @@ TEST(Grid, TakesTheLengthOfTheTrainingFromTheStudy) {
   folder.write("trained.yaml", std::string(kStudy) + "train: 3B tokens\n");
   const auto file = folder.write(
       "s.yaml", "study: trained.yaml\naxes: [{key: a, values: [1]}]\ngoal: {within: 1 d}\n");
-  const auto sweep = value_of(load_sweep(file.string(), shipped_options()));
-  EXPECT_EQ(sweep.sweep.train, "3B tokens");
+  EXPECT_EQ(value_of(load_sweep(file.string(), shipped_options())).sweep.train, "3B tokens");
 }
 
 TEST(Grid, TakesValuesOfEveryShape) {

@@ -13,10 +13,10 @@ class ShippedSweep : public testing::TestWithParam<const char*> {};
 TEST_P(ShippedSweep, IsAsItWas) {
   const std::string name = GetParam();
   const yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
-  auto sweep = value_of(load_sweep(name, options));
-  const auto result = value_of(
-      run_sweep({.sweep = std::move(sweep), .catalogue = options.catalogue, .version = "test"},
-                {.threads = 2}));
+  const auto result = value_of(run_sweep({.sweep = value_of(load_sweep(name, options)),
+                                          .catalogue = options.catalogue,
+                                          .version = "test"},
+                                         {.threads = 2}));
   expect_golden("sweeps/" + name + ".txt",
                 sweep_text(result.results, ranking_of(result.results), 100));
 }

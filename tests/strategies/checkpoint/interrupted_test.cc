@@ -66,9 +66,9 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
   // another process at any moment of some milliseconds: how many of those come too late is chance.
   std::int64_t blocks = 0;
   {
-    const auto whole = value_of(
-        convert(plan, to,
-                {.max_memory = 1_MiB, .threads = 1, .progress = [&](std::int64_t) { ++blocks; }}));
+    value_of(convert(plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = [&](std::int64_t) {
+                                  ++blocks;
+                                }}));
     fs::remove_all(to);
   }
   ASSERT_GT(blocks, 12);
@@ -157,13 +157,12 @@ TEST(Interrupted, TwoRunsDoNotWriteToTheSamePlace) {
           .ok());
   const auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 120)));
   std::string second;
-  const auto result = value_of(
-      convert(plan, to, {.threads = 1, .progress = [&](std::int64_t) {
-                           if (!fs::exists(partial_of(to) / kJournalName) || !second.empty())
-                             return;
-                           const auto refused = convert(plan, to, {.threads = 1});
-                           second = refused ? "done" : refused.error().message;
-                         }}));
+  value_of(convert(plan, to, {.threads = 1, .progress = [&](std::int64_t) {
+                                if (!fs::exists(partial_of(to) / kJournalName) || !second.empty())
+                                  return;
+                                const auto refused = convert(plan, to, {.threads = 1});
+                                second = refused ? "done" : refused.error().message;
+                              }}));
   EXPECT_THAT(second, HasSubstr("another conversion is writing there"));
   EXPECT_EQ(contents_of(to, 9), "right");
 }
@@ -190,8 +189,7 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(partial_of(to)));
 
-  auto full = value_of(OutputFile::create("/dev/full"));
-  OutputFile file = std::move(full);
+  OutputFile file = value_of(OutputFile::create("/dev/full"));
   EXPECT_EQ(message_of(file.append("x")), "/dev/full: cannot write: No space left on device");
 }
 
@@ -201,8 +199,7 @@ TEST(Interrupted, SaysBeforehandThatThereIsNoSpace) {
   ASSERT_TRUE(
       write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 12), 9)
           .ok());
-  auto plan = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12)));
-  ConversionPlan huge = std::move(plan);
+  ConversionPlan huge = value_of(plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12)));
   huge.files[0].bytes += std::int64_t{1} << 55;
   EXPECT_THAT(message_of(convert(huge, folder.path() / "to")),
               HasSubstr("no space: the conversion writes 32.0 PiB"));

@@ -114,8 +114,7 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
                                                     .internode_per_gpu = machine.internode_per_gpu,
                                                     .node = machine.node},
                                                    loader));
-          auto cluster = value_of(build_cluster(config));
-          place = clusters.emplace(std::pair(gpus, nodes), std::move(cluster)).first;
+          place = clusters.emplace(std::pair(gpus, nodes), value_of(build_cluster(config))).first;
         }
         Participants group{.cluster = &place->second, .devices = {}, .flow = 0};
         for (int i = 0; i < gpus; ++i) group.devices.emplace_back(i);

@@ -171,9 +171,8 @@ TEST(RingInAMesh, UsesAllLinksEvenly) {
 // passes GPU 0. No ring is over PCIe, and six GPUs, which a ring of links of their own joins, need
 // no relay.
 TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
-  yaml::Loader loader(shipped_options());
-  const auto config =
-      value_of(loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml"));
+  const auto config = value_of(yaml::Loader(shipped_options())
+                                   .read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml"));
   const auto cluster = *build_cluster(config);
   for (const std::int32_t members : {5, 6}) {
     const auto flat =

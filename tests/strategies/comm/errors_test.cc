@@ -43,20 +43,16 @@ TEST(CollectiveErrors, SayThatThereIsNoRoute) {
   const auto cluster = std::move(builder).build();
   for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
                           CollectiveKind::kBroadcast, CollectiveKind::kSend}) {
-    const auto forms = flat_forms(kind, everyone(cluster), ideal_parameters());
-    ASSERT_FALSE(forms);
-    EXPECT_EQ(forms.error().code, Error::Code::kInfeasible);
-    EXPECT_THAT(forms.error().message, HasSubstr("gpu1"));
+    EXPECT_THAT(error_of(flat_forms(kind, everyone(cluster), ideal_parameters())),
+                Fails(Error::Code::kInfeasible, HasSubstr("gpu1")));
   }
 }
 
 TEST(CollectiveErrors, SayThatNoFormSuits) {
   const auto cluster = star(4);
-  const auto forms =
-      flat_forms(CollectiveKind::kAllReduce, everyone(cluster), {.name = "empty", .forms = {}});
-  ASSERT_FALSE(forms);
-  EXPECT_EQ(forms.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(forms.error().message, HasSubstr("communication 'empty' has no form"));
+  EXPECT_THAT(error_of(flat_forms(CollectiveKind::kAllReduce, everyone(cluster),
+                                  {.name = "empty", .forms = {}})),
+              Fails(Error::Code::kUnsupported, HasSubstr("communication 'empty' has no form")));
 }
 
 }  // namespace foreshard::comm::errors_test

@@ -8,8 +8,7 @@ namespace foreshard::comm::nccl {
 
 const Tables& shipped_tables() {
   static const Tables tables = [] {
-    yaml::Loader loader(shipped_options());
-    return value_of(loader.read_ref<Tables>("nccl-2.28"));
+    return value_of(yaml::Loader(shipped_options()).read_ref<Tables>("nccl-2.28"));
   }();
   return tables;
 }

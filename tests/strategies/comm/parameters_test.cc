@@ -8,8 +8,7 @@
 namespace foreshard::comm::parameters_test {
 
 Result<Parameters> nccl() {
-  yaml::Loader loader(shipped_options());
-  return loader.read_ref<Parameters>("nccl");
+  return yaml::Loader(shipped_options()).read_ref<Parameters>("nccl");
 }
 
 TEST(NcclParameters, HaveASourceAndServeEveryKind) {

@@ -76,11 +76,10 @@ TEST(Annotate, SplitsOperators) {
   };
   const std::string rows = factor(1, 0);
   const std::string columns = factor(1, 1);
-  const auto remarks =
-      value_of(annotate(example.graph, kMesh,
-                        {.annotations = {{.tensor = "x", .dims = {"data", "-", "tensor"}},
-                                         {.op = "u*", .splits = {{columns, "tensor"}}}},
-                         .batch = 8}));
+  value_of(annotate(example.graph, kMesh,
+                    {.annotations = {{.tensor = "x", .dims = {"data", "-", "tensor"}},
+                                     {.op = "u*", .splits = {{columns, "tensor"}}}},
+                     .batch = 8}));
   const auto sharded = value_of(distribute(example.graph, kMesh));
   const auto at = static_cast<std::size_t>(up - example.graph.operators.begin());
   const auto operand = [&](std::size_t index) {

@@ -11,9 +11,8 @@
 namespace foreshard::encoder_models_test {
 
 Model shipped(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(
-      loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
+  return value_of(yaml::Loader(shipped_options())
+                      .read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }
 
 // BERT-Base by hand, h = 768: a layer has 12 h^2 + 13 h = 7,087,872; before the layers tables of

@@ -6,9 +6,8 @@
 namespace foreshard::model_test {
 
 Model catalogue(const std::string& name) {
-  yaml::Loader loader(shipped_options());
-  return value_of(
-      loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
+  return value_of(yaml::Loader(shipped_options())
+                      .read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }
 
 // GPT-2 small, by hand: a layer has 12 h^2 + 13 h (attention 3h^2 + 3h + h^2 + h, feed-forward

@@ -202,15 +202,12 @@ TEST(Adapters, AloneAreReducedAndGathered) {
   Strategy s = on(1, 4, 1);
   auto program = value_of(lower(model(), s, {}));
   std::map<CollectiveKind, Traffic> sums;
-  for (const program::Call& call : program.roles[0].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      const auto* what = std::get_if<program::Communication>(&task.body);
-      if (what == nullptr || what->purpose != program::Purpose::kData || what->bytes == 4_B)
-        continue;
-      sums[what->kind].operations += call.repeat;
-      sums[what->kind].bytes += call.repeat * what->bytes.in_base();
-    }
-  }
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != program::Purpose::kData || what->bytes == 4_B) return;
+    ++sums[what->kind].operations;
+    sums[what->kind].bytes += what->bytes.in_base();
+  });
   EXPECT_THAT(sums, ElementsAre(Pair(CollectiveKind::kAllGather, Traffic{1, 2 * kAdapters}),
                                 Pair(CollectiveKind::kReduceScatter, Traffic{3, 4 * kAdapters})));
 }

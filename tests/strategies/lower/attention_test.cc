@@ -1,6 +1,7 @@
 // Layers that differ in attention: which kernels they have, and what tensor-parallel ranks send of
 // latents, by hand.
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/strategy.h"
@@ -35,11 +36,8 @@ Model latents() {
 }
 
 Strategy strategy(std::int64_t tensor, bool sequence) {
-  Strategy s;
-  s.tensor_parallel = tensor;
+  Strategy s = degrees(tensor, 1, 1, kBatch);
   s.sequence_parallel = sequence;
-  s.micro_batch = s.global_batch = kBatch;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 

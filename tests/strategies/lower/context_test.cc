@@ -1,5 +1,6 @@
 // Context parallelism: what moves, what is attended to and what lies where, by hand.
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
@@ -29,14 +30,10 @@ Model model() {
 
 // One micro-batch of two sequences.
 Strategy strategy(std::int64_t tp, std::int64_t cp, ContextExchange how) {
-  Strategy s;
-  s.tensor_parallel = tp;
+  Strategy s = degrees(tp, 1, 1, kBatch);
   s.context_parallel = cp;
   s.context_exchange = how;
   s.sequence_parallel = tp > 1;
-  s.micro_batch = kBatch;
-  s.global_batch = kBatch;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 

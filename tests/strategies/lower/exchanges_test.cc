@@ -2,6 +2,7 @@
 #include "strategies/program/lower/exchanges.h"
 
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
@@ -61,13 +62,10 @@ Model model() {
 }
 
 Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {
-  Strategy s;
-  s.pipeline_parallel = stages;
-  s.data_parallel = s.expert_parallel = 4;
-  s.global_batch = 4 * micro_batches;
+  Strategy s = degrees(1, stages, 4, 1, micro_batches);
+  s.expert_parallel = 4;
   s.zero_stage = 1;
   s.overlap_experts = true;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 

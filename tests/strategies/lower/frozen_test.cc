@@ -22,11 +22,8 @@ Model model(Frozen frozen) {
 }
 
 Strategy strategy(std::int64_t pipeline = 1) {
-  Strategy s;
-  s.pipeline_parallel = pipeline;
+  Strategy s = degrees(1, pipeline, 1, 1, 2);
   if (pipeline == 2) s.layers_per_stage = {2, 1};
-  s.global_batch = 2;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 

@@ -1,6 +1,7 @@
 // What the host does to launch the tasks of a layer.
 #include <fmt/format.h>
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -12,11 +13,7 @@ using program::Program;
 
 // One device, one micro-batch of two sequences.
 Strategy strategy() {
-  Strategy s;
-  s.micro_batch = 2;
-  s.global_batch = 2;
-  s.framework.value.vocabulary_multiple = 1;
-  return s;
+  return degrees(1, 1, 1, 2);
 }
 
 Program lowered(const Strategy& of) {

@@ -69,8 +69,7 @@ inline Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t micro_ba
 inline LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options = {},
                             std::vector<Annotation> annotations = {}) {
   const auto mesh = mesh_of(s, options.axes);
-  const auto remarks =
-      value_of(annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch}));
+  value_of(annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch}));
   auto result = value_of(lower_graph(graph, s, options));
   EXPECT_EQ(message_of(plan::verify(result.plan)), "accepted");
   EXPECT_EQ(message_of(program::verify(result.program)), "accepted");

@@ -1,5 +1,6 @@
 // What a rank holds while blocks run, byte by byte.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -18,13 +19,7 @@ Model llama() {
 }
 
 Strategy on(std::int64_t data_parallel, std::int64_t pipeline = 1, std::int64_t micro_batches = 1) {
-  Strategy s;
-  s.data_parallel = data_parallel;
-  s.pipeline_parallel = pipeline;
-  s.micro_batch = 1;
-  s.global_batch = data_parallel * micro_batches;
-  s.framework.value.vocabulary_multiple = 1;
-  return s;
+  return degrees(1, pipeline, data_parallel, 1, micro_batches);
 }
 
 LoweredModel blocks_of(const Strategy& strategy) {

@@ -33,11 +33,11 @@ program::Program lowered(const Strategy& strategy) {
 // Bytes of each kind of operation with the host that a rank makes in a step.
 std::map<CollectiveKind, double> with_host(const program::Program& program, std::size_t role = 0) {
   std::map<CollectiveKind, double> bytes;
-  for (const program::Call& call : program.roles[role].calls)
-    for (const program::Task& task : program.blocks[call.block.index()].tasks)
-      if (const auto* what = std::get_if<program::Communication>(&task.body);
-          what != nullptr && program::is_with_host(what->kind))
-        bytes[what->kind] += call.repeat * what->bytes.in_base();
+  visit_tasks(program, program.roles[role], [&](const program::Task& task) {
+    if (const auto* what = std::get_if<program::Communication>(&task.body);
+        what != nullptr && program::is_with_host(what->kind))
+      bytes[what->kind] += what->bytes.in_base();
+  });
   return bytes;
 }
 

@@ -1,5 +1,6 @@
 // Recomputation of parts and of some layers: what stays in memory and what runs again, by hand.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -15,9 +16,7 @@ Model model() {
 }
 
 Strategy recomputing(std::vector<LayerPart> parts) {
-  Strategy s;
-  s.global_batch = 1;
-  s.framework.value.vocabulary_multiple = 1;
+  Strategy s = degrees(1, 1, 1);
   s.recompute = Recompute::kSelective;
   s.recompute_parts = std::move(parts);
   return s;

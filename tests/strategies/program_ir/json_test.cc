@@ -50,8 +50,7 @@ TEST(ProgramJson, LooksLikeThis) {
 
 // Hosts of different speed: each time once, with the ranks that it is of.
 TEST(ProgramJson, ListsLaunchTimesWhereHostsDiffer) {
-  auto read = value_of(program_from_json(kSmall));
-  Program program = std::move(read);
+  Program program = value_of(program_from_json(kSmall));
   program.launch_time_of_rank = {4_us, 1_us, 4_us, 4_us};
   const std::string text = to_json(program);
   EXPECT_THAT(text, HasSubstr("\"launch_time_s\":4e-06,\n"

@@ -47,8 +47,7 @@ inline std::map<std::string, double> rates(const ClusterView& cluster) {
 template <class T>
 T read_back(const Imported& imported) {
   auto loader = catalogue();
-  auto read = value_of(loader.read_text<T>(to_yaml(imported), "out.yaml"), to_yaml(imported));
-  return read;
+  return value_of(loader.read_text<T>(to_yaml(imported), "out.yaml"), to_yaml(imported));
 }
 
 /// The node as its file says it, alone; the file must say what was imported.

@@ -68,7 +68,7 @@ TEST(Paddle, MoreThanADeviceHasIsASwitch) {
 TEST(Paddle, UnequalMachinesAreGroups) {
   const auto imported =
       value_of(import_text(changed(json(), "\"bandwidth\": 11,", "\"bandwidth\": 6,")));
-  EXPECT_EQ(read_back<ClusterConfig> imported.groups.size(), 2U);
+  EXPECT_EQ(read_back<ClusterConfig>(imported).groups.size(), 2U);
 }
 
 // Paddle itself writes and reads numbers in quotes.
@@ -77,7 +77,7 @@ TEST(Paddle, NumbersMayHaveQuotes) {
   text = changed(text, "\"memory\": 32", "\"memory\": \"32\"");
   text = changed(text, "\"global_id\": 1,", "\"global_id\": \"1\",");
   text = changed(text, "\"target_global_id\": 1,", "\"target_global_id\": \"1\",");
-  EXPECT_EQ(read_back<ClusterConfig> value_of(import_text(text)).nodes, 2);
+  EXPECT_EQ(read_back<ClusterConfig>(value_of(import_text(text))).nodes, 2);
   EXPECT_THAT(import_fault(changed(text, "\"42\"", "\"fast\"")),
               HasSubstr("bandwidth must be a positive number of GB/s"));
   EXPECT_THAT(import_fault(changed(text, "\"global_id\": \"1\"", "\"global_id\": \"1.5\"")),

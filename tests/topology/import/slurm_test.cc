@@ -140,7 +140,7 @@ TEST(Slurm, ReadsTopologyYaml) {
   EXPECT_NEAR(rates(value_of(build_cluster(config))).at("s1>top"), 782.4, 1e-9);
 
   const auto racks = value_of(import_conf(changed(kYaml, "true", "false")));
-  EXPECT_EQ(read_back<ClusterConfig> racks.nodes, 2);
+  EXPECT_EQ(read_back<ClusterConfig>(racks).nodes, 2);
 }
 
 // 5,000 hosts take a line per switch, not per cable.
@@ -189,7 +189,7 @@ TEST(Slurm, ReadsWhatScontrolShows) {
       value_of(import_conf("BlockName=b1 BlockIndex=0 Nodes=tux[0-1] BlockSize=2\n"
                            "BlockName=b2 BlockIndex=1 Nodes=tux[2-3] BlockSize=2\n"
                            "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=tux[0-3] BlockSize=4\n"));
-  EXPECT_EQ(read_back<ClusterConfig> blocks.nodes, 4);
+  EXPECT_EQ(read_back<ClusterConfig>(blocks).nodes, 4);
 }
 
 }  // namespace foreshard::slurm_test

@@ -45,8 +45,7 @@ comm::Parameters start() {
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
-  auto input = value_of(
-      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
+  value_of(read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   comm::Parameters truth = start();
   for (auto& form : truth.forms) {
     form.base = 1.4 * form.base;
@@ -110,9 +109,9 @@ TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
 }
 
 TEST(Exclusions, AreFewAndEachHasItsReason) {
-  yaml::Loader loader({.catalogue = kCatalogue});
   const auto list =
-      value_of(loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions"));
+      value_of(yaml::Loader({.catalogue = kCatalogue})
+                   .read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions"));
   for (const auto& one : list.rows) EXPECT_GT(one.reason.size(), 20u) << one.source;
 
   const std::filesystem::path folder = FORESHARD_SOURCE_DIR "/../shared/data/collectives";

@@ -12,8 +12,7 @@ namespace foreshard::calibrate {
 namespace {
 
 DeviceType h200() {
-  yaml::Loader loader(shipped_options());
-  auto device = loader.read_ref<DeviceType>("H200-SXM");
+  auto device = yaml::Loader(shipped_options()).read_ref<DeviceType>("H200-SXM");
   FORESHARD_CHECK(device);
   return *std::move(device);
 }

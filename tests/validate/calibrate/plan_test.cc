@@ -100,8 +100,7 @@ TEST(Plan, AddsNeighboursWhereAKindHasFewSizes) {
 
 // Where the device is known, small products tell its numbers apart.
 TEST(Plan, AddsProductsThatTellADevicesNumbers) {
-  yaml::Loader loader(shipped_options());
-  const auto device = value_of(loader.read_ref<DeviceType>("H200-SXM"));
+  const auto device = value_of(yaml::Loader(shipped_options()).read_ref<DeviceType>("H200-SXM"));
   Program large = sample();
   large.blocks[0].tasks[0].body = Gemm{.m = 8192, .n = 8192, .k = 4096};
   const auto plan =

@@ -11,8 +11,7 @@ namespace foreshard::profile {
 namespace {
 
 KernelNames shipped_names() {
-  yaml::Loader loader(shipped_options());
-  return value_of(loader.read_ref<KernelNames>("kernels"));
+  return value_of(yaml::Loader(shipped_options()).read_ref<KernelNames>("kernels"));
 }
 
 // Of two ranks: a product and a norm, an all-reduce of 128 KiB, and the product's backward pass.

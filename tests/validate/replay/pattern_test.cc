@@ -51,8 +51,7 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
   std::vector<RankPlan> plans;
   std::vector<std::vector<int>> in;
   for (std::int32_t rank = 0; rank < 3; ++rank) {
-    auto plan = value_of(plan_rank(program, rank));
-    plans.push_back(std::move(plan));
+    plans.push_back(value_of(plan_rank(program, rank)));
     in.push_back(numbers(given, plans.back(), elements_of(plans.back(), 0).send));
   }
   for (std::size_t rank = 0; rank < 3; ++rank) {

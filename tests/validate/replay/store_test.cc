@@ -90,9 +90,8 @@ TEST_P(AnyStore, HandsValuesOver) {
   on_all(open(4), 4, [&](std::int32_t rank, Store& store) {
     const auto key = [](std::int32_t of) { return "id/" + std::to_string(of); };
     EXPECT_TRUE(store.set(key(rank), rank == 2 ? large : binary).ok());
-    for (std::int32_t other = 0; other < 4; ++other) {
+    for (std::int32_t other = 0; other < 4; ++other)
       EXPECT_EQ(value_of(store.get(key(other), 10_s)), other == 2 ? large : binary);
-    }
     EXPECT_FALSE(value_of(store.look("never")).has_value());
     EXPECT_TRUE(barrier(store, "end", rank, 4, 10_s).ok());
   });

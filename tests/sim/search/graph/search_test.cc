@@ -68,10 +68,8 @@ struct Sharded {
 
   Sharded(const study::LoadedStudy& study, const GraphCandidate& one) : graph(study.graph->graph) {
     const auto mesh = one.grouping.mesh();
-    const auto remarks = value_of(
-        annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch}));
-    auto made = value_of(distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows));
-    sharded = std::move(made);
+    value_of(annotate(graph, mesh, {.annotations = one.annotations, .batch = study.graph->batch}));
+    sharded = value_of(distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows));
   }
   // "[-, S(tensor)]", of an operand of the operator of that name.
   std::string operand(const std::string& name, std::size_t index) const {

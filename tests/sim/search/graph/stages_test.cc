@@ -255,7 +255,7 @@ TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
     if (!one.tensor.empty()) one.tensor = "*" + one.tensor;
   }
   Graph annotated = out;
-  const auto remarks = value_of(annotate(annotated, kMesh, {.annotations = annotations}));
+  value_of(annotate(annotated, kMesh, {.annotations = annotations}));
   const auto sharded =
       value_of(distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows));
   const auto choice = value_of(choice_of(out, written_out, sharded));

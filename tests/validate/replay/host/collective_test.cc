@@ -122,10 +122,8 @@ Outcome run(const std::vector<RankPlan>& plans, Net& net, unsigned seed) {
 std::vector<RankPlan> plans_of(const Program& program) {
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
   std::vector<RankPlan> plans;
-  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    auto plan = value_of(plan_rank(program, rank));
-    plans.push_back(std::move(plan));
-  }
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank)
+    plans.push_back(value_of(plan_rank(program, rank)));
   return plans;
 }
 

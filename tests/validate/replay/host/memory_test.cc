@@ -58,8 +58,7 @@ TEST(Heap, NeverGivesTheSameBytesTwice) {
 }
 
 TEST(Region, GoesRoundAndKeepsPiecesOfOneKernelApart) {
-  auto made = value_of(Region::make(std::size_t{2} << 20, Region::Content::kZero));
-  Region region = std::move(made);
+  Region region = value_of(Region::make(std::size_t{2} << 20, Region::Content::kZero));
   const auto first = region.take(100);
   EXPECT_EQ(region.take(1).data(), first.data() + 128);
   region.begin(region.size());
@@ -70,8 +69,7 @@ TEST(Region, GoesRoundAndKeepsPiecesOfOneKernelApart) {
 
 // Of both signs, 0.25 to 0.5 as fp32, and as bf16 in both halves.
 TEST(Region, HoldsOrdinaryNumbers) {
-  auto made = value_of(Region::make(std::size_t{1} << 20, Region::Content::kOrdinary));
-  Region region = std::move(made);
+  Region region = value_of(Region::make(std::size_t{1} << 20, Region::Content::kOrdinary));
   const auto bytes = region.take(region.size());
   int negative = 0;
   for (std::size_t at = 0; at < bytes.size(); at += 4) {
