@@ -119,7 +119,7 @@ TEST(Causes, ErrorsGrowWithThePartThatIsWrong) {
   for (const Outcome& row : rows) all.push_back(&row);
   const auto tendency = tendency_of(all);
   ASSERT_TRUE(tendency);
-  EXPECT_STREQ(tendency->part->key, "tp_comm");
+  EXPECT_EQ(tendency->part->key, "tp_comm");
   EXPECT_GT(tendency->correlation, 0.99);
   EXPECT_THAT(
       in_words(*tendency),
