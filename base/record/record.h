@@ -299,7 +299,7 @@ using ValueOf = std::remove_cvref_t<std::invoke_result_t<const Value&, const T&>
 template <auto... kMembers>
 inline constexpr auto at = [](const auto& object) { return internal::follow<kMembers...>(object); };
 
-/// Likewise a text or a list, with no value where it is empty.
+/// A text or a list by its members, as `at`; it has no value where it is empty.
 template <auto... kMembers>
 inline constexpr auto unless_empty = [](const auto& object) {
   const auto& value = internal::follow<kMembers...>(object);

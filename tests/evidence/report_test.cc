@@ -110,7 +110,7 @@ TEST(Causes, ErrorsGrowWithThePartThatIsWrong) {
   std::vector<const Outcome*> all;
   for (const Outcome& row : rows) all.push_back(&row);
   const auto tendency = value_of(tendency_of(all));
-  EXPECT_STREQ(tendency.part->key, "tp_comm");
+  EXPECT_EQ(tendency.part->key, "tp_comm");
   EXPECT_GT(tendency.correlation, 0.99);
   EXPECT_THAT(
       in_words(tendency),
