@@ -8,6 +8,9 @@
 #include "cli/internal/result_forms.h"
 
 #include "sim/report/json.h"
+#include "sim/search/explain.h"
+#include "sim/search/graph/output.h"
+#include "sim/search/output.h"
 
 namespace foreshard::cli {
 namespace {
@@ -95,7 +98,10 @@ struct ResultRecord {
 
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
+    {"explanation", record::schema<search::ReadResult>},
+    {"graph_search", record::schema<search::GraphSearchReport>},
     {"prediction", record::schema<report::Report>},
+    {"search", record::schema<search::SearchReport>},
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace foreshard::record {
 
 struct Column {
   std::string name;              ///< In the header line.
-  std::string place;             ///< In the row's JSON: "step/devices"; empty: same as the name.
+  std::string place{};           ///< In the row's JSON: "step/devices"; empty: same as the name.
   std::string_view join = "; ";  ///< Between the texts of a list.
 };
 
