@@ -7,6 +7,7 @@
 #include "base/record/record.h"
 #include "cli/internal/result_forms.h"
 
+#include "sim/elastic/replan.h"
 #include "sim/report/json.h"
 #include "sim/search/explain.h"
 #include "sim/search/graph/output.h"
@@ -101,6 +102,7 @@ constexpr ResultRecord kRecords[] = {
     {"explanation", record::schema<search::ReadResult>},
     {"graph_search", record::schema<search::GraphSearchReport>},
     {"prediction", record::schema<report::Report>},
+    {"replan", record::schema<elastic::Replan>},
     {"search", record::schema<search::SearchReport>},
 };
 
