@@ -33,14 +33,13 @@ class Explain final : public Command {
 
   Result<ExitCode> run(const Environment& environment) override {
     FORESHARD_ASSIGN(auto found, read_found(result_));
-    const search::ReadResult result = search::beside(std::move(found.result), found.index);
-    std::optional<search::WhyNot> why;
+    search::ReadResult result = search::beside(std::move(found.result), found.index);
     for (const std::string& option : declaration_->given()) {
       if (option != "--why-not") continue;
-      FORESHARD_ASSIGN(why, why_not(result, environment));
+      FORESHARD_ASSIGN(result.found.why_not, why_not(result, environment));
     }
-    FORESHARD_TRY(write_result(output_, format_ == "json" ? search::explanation_json(result, why)
-                                                          : search::explanation_text(result, why)));
+    FORESHARD_TRY(write_result(output_, format_ == "json" ? search::explanation_json(result)
+                                                          : search::explanation_text(result)));
     return kDone;
   }
 
@@ -58,7 +57,7 @@ class Explain final : public Command {
     auto study = options.load(environment, false);
     if (!study)
       return fault("the study of the result cannot be read again\n" + study.error().message);
-    if (const Status same = search::unchanged(result.digests, *study); !same.ok())
+    if (const Status same = search::unchanged(result.asked.digests, *study); !same.ok())
       return fault(same.error().message);
     const Interruption interruption;
     search::SearchOptions how{.space = result.found.space,

@@ -59,7 +59,7 @@ Result<study::LoadedStudy> StudyOptions::load_found(const Environment& environme
   if (!asked)
     return Error{asked.error().code, fmt::format("the study of {} cannot be read again\n{}", study_,
                                                  asked.error().message)};
-  if (const Status same = search::unchanged(found.result.digests, *asked); !same.ok())
+  if (const Status same = search::unchanged(found.result.asked.digests, *asked); !same.ok())
     return Error{same.error().code, fmt::format("{}: {}", study_, same.error().message)};
   const auto set = [&](const std::string& path, const std::string& value) {
     whole.sets_.push_back(fmt::format("{}={}", path, value));
@@ -198,8 +198,8 @@ std::span<const std::pair<const char*, std::string StudyOptions::*>> StudyOption
 search::Asked StudyOptions::asked() const {
   search::Asked asked{.study = study_};
   for (const auto& [option, value] : parts())
-    if (!(this->*value).empty()) asked.options.emplace_back(option, this->*value);
-  for (const std::string& set : sets_) asked.options.emplace_back("--set", set);
+    if (!(this->*value).empty()) asked.options.push_back({option, this->*value});
+  for (const std::string& set : sets_) asked.options.push_back({"--set", set});
   return asked;
 }
 
@@ -208,8 +208,8 @@ Result<StudyOptions> StudyOptions::of(const search::Asked& asked) {
   options.study_ = asked.study;
   bool from_stdin = asked.study == "-";
   for (const auto& asked_for : asked.options) {
-    const std::string& option = asked_for.first;
-    const std::string& value = asked_for.second;
+    const std::string& option = asked_for.option;
+    const std::string& value = asked_for.value;
     from_stdin = from_stdin || value == "-";
     if (option == "--set") {
       options.sets_.push_back(value);

@@ -8,9 +8,13 @@
 #include "cli/internal/result_forms.h"
 #include "evidence/report.h"
 
+#include "sim/elastic/replan.h"
 #include "sim/elastic/run.h"
 #include "sim/report/json.h"
 #include "sim/report/side_by_side.h"
+#include "sim/search/explain.h"
+#include "sim/search/graph/output.h"
+#include "sim/search/output.h"
 #include "sim/sweep/comparison.h"
 #include "sim/sweep/output.h"
 #include "strategies/conversion/conversion.h"
@@ -113,14 +117,18 @@ constexpr ResultRecord kRecords[] = {
     {"collectives", collectives_schema},
     {"comparison", record::schema<compare::Comparison>},
     {"elastic", record::schema<elastic::ElasticResult>},
+    {"explanation", record::schema<search::ReadResult>},
     {"findings", record::schema<FindingsResult>},
+    {"graph_search", record::schema<search::GraphSearchReport>},
     {"measurement", record::schema<measure::Measurement>},
     {"operators", operators_schema},
     {"prediction", record::schema<report::Report>},
+    {"replan", record::schema<elastic::Replan>},
     {"reshard", record::schema<reshard::Explanation>},
     {"reshard_checkpoint", reshard_checkpoint_schema},
     {"reshard_strategy", record::schema<conversion::Explanation>},
     {"schedules", schedules_schema},
+    {"search", record::schema<search::SearchReport>},
     {"side_by_side", record::schema<report::SideBySide>},
     {"sweep", record::schema<sweep::SweepReport>},
     {"sweep_comparison", record::schema<sweep::ComparisonReport>},

@@ -82,9 +82,9 @@ search::Asked asked_of(const Study& study) {
        {std::pair("--cluster", &study.cluster), std::pair("--model", &study.model),
         std::pair("--strategy", &study.strategy),
         std::pair("--communication", &study.communication)})
-    if (!value->empty()) asked.options.emplace_back(option, *value);
+    if (!value->empty()) asked.options.push_back({option, *value});
   for (const Setting& setting : study.settings)
-    asked.options.emplace_back("--set", setting.key + "=" + setting.value);
+    asked.options.push_back({"--set", setting.key + "=" + setting.value});
   return asked;
 }
 

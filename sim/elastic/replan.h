@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -94,6 +95,7 @@ struct Replan {
 Result<Replan> replan(const study::LoadedStudy& before, study::LoadedStudy after,
                       const ReplanOptions& options);
 
+const record::Record<Replan>& record_of(const Replan*);
 /// Schema foreshard.replan/1.
 std::string replan_json(const Replan& result);
 std::string replan_text(const Replan& result);

@@ -1,44 +1,34 @@
 // The result of `foreshard replan` as JSON and as text.
 #include <array>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 #include "sim/elastic/internal/words.h"
 #include "sim/elastic/replan.h"
+#include "sim/search/output.h"
 #include "sim/search/space.h"
+#include "sim/study/records.h"
 
 namespace foreshard::elastic {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using internal::known;
 using internal::shown;
+using record::Record;
 
-Json json_of(const Running& running) {
-  return {{"strategy", search::knobs_of(running.strategy)},
-          {"words", search::in_words(running.strategy)},
-          {"use", running.use},
-          {"devices", running.strategy.devices()},
-          {"idle_devices", running.idle},
-          {"step_s", running.step.in_base()},
-          {"low_s", running.low.in_base()},
-          {"high_s", running.high.in_base()},
-          {"evidence", study::evidence_json(running.unmeasured)},
-          {"peak_bytes", internal::whole(running.peak)},
-          {"headroom_bytes", internal::whole(running.capacity - running.peak)},
-          {"tight", running.tight}};
+// Whether a machine may order the two steps otherwise.
+bool intervals_overlap(const Replan& result) {
+  return result.before.low <= result.after.high && result.after.low <= result.before.high;
 }
 
 std::string line_of(std::string_view label, const Running& running, const std::string& more) {
-  return fmt::format("  {:<10}{}\n            step {} ({} to {}){}, {} {}{}, headroom {}{}\n",
-                     label, search::in_words(running.strategy), format(running.step),
-                     format(running.low), format(running.high), more,
-                     grouped(running.strategy.devices()),
+  return fmt::format("  {:<10}{}\n            step {} ({}){}, {} {}{}, headroom {}{}\n", label,
+                     search::in_words(running.strategy), format(running.step),
+                     search::interval_text(running), more, grouped(running.strategy.devices()),
                      plural(running.strategy.devices(), "device"),
                      running.idle > 0 ? fmt::format(" and {} idle", grouped(running.idle)) : "",
                      format(running.capacity - running.peak), running.tight ? " (TIGHT)" : "");
@@ -89,32 +79,54 @@ std::string stall_text(const Replan& result) {
 
 }  // namespace
 
+const Record<Running>& record_of(const Running*) {
+  static const auto record =
+      Record<Running>("running", "A strategy that runs on a cluster.")
+          .field("strategy", &Running::strategy)
+          .field("words", record::at<&Running::strategy, search::in_words>)
+          .field("use", &Running::use)
+          .field("devices", record::at<&Running::strategy, &Strategy::devices>)
+          .field("idle_devices", &Running::idle)
+          .field("step_s", &Running::step)
+          .field("low_s", &Running::low)
+          .field("high_s", &Running::high)
+          .field("evidence", &Running::unmeasured)
+          .field("peak_bytes", &Running::peak)
+          .field("headroom_bytes", [](const Running& of) { return of.capacity - of.peak; })
+          .field("tight", &Running::tight, "It leaves less than the study's memory margin.");
+  return record;
+}
+
+const Record<Replan>& record_of(const Replan*) {
+  static const auto record =
+      Record<Replan>::result("foreshard.replan/1",
+                             "What one change of a cluster takes (docs/elastic.md).")
+          .field("model", &Replan::model)
+          .field("cluster_before", &Replan::cluster_before)
+          .field("cluster_after", &Replan::cluster_after)
+          .field("failed", &Replan::failed, "Devices that worked before and are down afterwards.")
+          .field("removed", &Replan::removed)
+          .field("added", &Replan::added)
+          .field("before", &Replan::before)
+          .field("after", &Replan::after)
+          .field("intervals_overlap", intervals_overlap, "Their order is uncertain.")
+          .field("kept", &Replan::kept, "Whether the strategy is the old one.")
+          .field("not_kept", &Replan::not_kept, "Why it is not, if that was requested.")
+          .field("certified", &Replan::certified, search::kCertified)
+          .field("partial", &Replan::partial, "Whether an interrupt ended the search.")
+          .field("from_checkpoint", [](const Replan& of) { return !of.move; })
+          .field("bytes", &Replan::bytes, "They move, or are read from the checkpoint.")
+          .field("lost_bytes", &Replan::lost, "Bytes of which no device has a copy.")
+          .field("checkpoint_bytes", &Replan::checkpoint, "Each element once.")
+          .field("slices_s", &Replan::slices, "Time of the move, or of the read.")
+          .field("detection_s", record::at<&Replan::costs, &RestartCosts::detection>)
+          .field("restart_s", record::at<&Replan::costs, &RestartCosts::restart>)
+          .field("stall_s", &Replan::stall, "Whole time of standstill; null: unknown.");
+  return record;
+}
+
 std::string replan_json(const Replan& result) {
-  return Json{{"schema", "foreshard.replan/1"},
-              {"model", result.model},
-              {"cluster_before", result.cluster_before},
-              {"cluster_after", result.cluster_after},
-              {"failed", result.failed},
-              {"removed", result.removed},
-              {"added", result.added},
-              {"before", json_of(result.before)},
-              {"after", json_of(result.after)},
-              {"intervals_overlap",
-               result.before.low <= result.after.high && result.after.low <= result.before.high},
-              {"kept", result.kept},
-              {"not_kept", result.not_kept},
-              {"certified", result.certified},
-              {"partial", result.partial},
-              {"from_checkpoint", !result.move.has_value()},
-              {"bytes", internal::whole(result.bytes())},
-              {"lost_bytes", internal::whole(result.lost)},
-              {"checkpoint_bytes", internal::whole(result.checkpoint)},
-              {"slices_s", known(result.slices())},
-              {"detection_s", known(result.costs.detection)},
-              {"restart_s", known(result.costs.restart)},
-              {"stall_s", known(result.stall())}}
-             .dump(2) +
-         "\n";
+  return record::text_of(record::write(result), 2);
 }
 
 std::string replan_text(const Replan& result) {
@@ -128,7 +140,7 @@ std::string replan_text(const Replan& result) {
   text += line_of("after", result.after,
                   fmt::format(" ({:+.1f} %){}", 100 * (result.after.step / result.before.step - 1),
                               chosen_text(result)));
-  if (result.before.low <= result.after.high && result.after.low <= result.before.high)
+  if (intervals_overlap(result))
     text +=
         "            the intervals of the two steps overlap: a machine may order them otherwise\n";
   if (!result.not_kept.empty())

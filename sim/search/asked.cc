@@ -1,12 +1,11 @@
 #include "sim/search/asked.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/digest/sha256.h"
+#include "base/record/record.h"
 #include "base/text.h"
-#include "base/yaml/describe.h"
 
 #include "sim/study/inputs.h"
 
@@ -21,16 +20,22 @@ std::map<std::string, std::string> digests_of(const study::LoadedStudy& study) {
   return digests;
 }
 
-nlohmann::ordered_json asked_json(const Asked& asked, const study::LoadedStudy& study,
-                                  const SearchSpace* space) {
-  nlohmann::ordered_json json = {{"study", asked.study},
-                                 {"options", nlohmann::ordered_json::array()},
-                                 {"space", nullptr},
-                                 {"digests", digests_of(study)}};
-  for (const auto& [option, value] : asked.options)
-    json["options"].push_back({{"option", option}, {"value", value}});
-  if (space != nullptr) json["space"] = yaml::echo(*space);
-  return json;
+const record::Record<GivenOption>& record_of(const GivenOption*) {
+  static const auto record =
+      record::Record<GivenOption>("option")
+          .field("option", &GivenOption::option, "As on the command line, such as --set.")
+          .field("value", &GivenOption::value);
+  return record;
+}
+
+const record::Record<Asked>& record_of(const Asked*) {
+  static const auto record =
+      record::Record<Asked>("asked", "The question, so that `explain` can ask it again.")
+          .field("study", &Asked::study, "The study as it was given.")
+          .field("options", &Asked::options, "Options given with it.")
+          .field("space", &Asked::space, "The space that was searched, as YAML.")
+          .field("digests", &Asked::digests, "SHA-256 of the study's values, one per part.");
+  return record;
 }
 
 Status unchanged(const std::map<std::string, std::string>& digests,

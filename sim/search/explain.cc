@@ -8,16 +8,18 @@
 #include "base/grouped.h"
 #include "base/parser_words.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 #include "base/yaml/loader.h"
 
-#include "sim/study/records.h"
 #include "sim/search/output.h"
+#include "sim/study/records.h"
 
 namespace foreshard::search {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using record::Record;
 
 Seconds seconds_at(const Json& json, const char* key) {
   return Seconds::from_base(json.at(key).get<double>());
@@ -26,18 +28,17 @@ Bytes bytes_at(const Json& json, const char* key) {
   return Bytes::from_base(json.at(key).get<double>());
 }
 
-Simulated listed_of(const Json& json) {
+Result<Simulated> listed_of(const Json& json) {
   Simulated one;
   one.step = seconds_at(json, "time_s");
   one.low = seconds_at(json, "low_s");
   one.high = seconds_at(json, "high_s");
   one.peak = bytes_at(json, "peak_bytes");
   one.capacity = one.peak + bytes_at(json, "headroom_bytes");
-  one.unmeasured = study::unmeasured_in(json.at("evidence"));
+  FORESHARD_ASSIGN(one.unmeasured, record::read<study::Unmeasured>(json.at("evidence")));
   one.fits = json.at("fits").get<bool>();
   one.tight = json.value("tight", false);  // results of graphs have none
-  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-    one.breakdown.*part.time = seconds_at(json.at("breakdown_s"), part.key.data());
+  FORESHARD_ASSIGN(one.breakdown, record::read<sim::Breakdown>(json.at("breakdown_s")));
   return one;
 }
 
@@ -98,16 +99,11 @@ Result<ReadResult> read(const Json& json) {
   result.framework = json.at("framework").get<std::string>();
   result.global_batch = json.at("global_batch").get<std::int64_t>();
   for (const Json& one : json.at("best")) {
-    result.found.simulated.push_back(listed_of(one));
+    FORESHARD_ASSIGN(result.found.simulated.emplace_back(), listed_of(one));
     result.words.push_back(one.at("words").get<std::string>());
   }
   result.overlapping = result.found.overlapping();
-  const Json& asked = json.at("asked");
-  result.asked.study = asked.at("study").get<std::string>();
-  for (const Json& one : asked.at("options"))
-    result.asked.options.emplace_back(one.at("option").get<std::string>(),
-                                      one.at("value").get<std::string>());
-  result.digests = asked.at("digests").get<std::map<std::string, std::string>>();
+  FORESHARD_ASSIGN(result.asked, record::read<Asked>(json.at("asked")));
   if (!result.is_of_model()) {
     for (const Json& plan : json.at("best")) result.settings.push_back(settings_of_plan(plan));
     return result;
@@ -117,9 +113,8 @@ Result<ReadResult> read(const Json& json) {
   FORESHARD_TRY(read_strategies(json, result.found));
   for (const Simulated& one : result.found.simulated) result.settings.push_back(settings_of(one));
   yaml::Loader loader;
-  FORESHARD_ASSIGN(
-      result.found.space,
-      loader.read_text<SearchSpace>(asked.at("space").get<std::string>(), "the result's space"));
+  FORESHARD_ASSIGN(result.found.space, loader.read_text<SearchSpace>(
+                                           result.asked.space.value_or(""), "the result's space"));
   return result;
 }
 
@@ -185,18 +180,62 @@ std::string sureness_text(const ReadResult& result) {
   return text;
 }
 
-Json listed_json(const ReadResult& result, std::size_t i) {
-  if (i >= result.found.simulated.size()) return nullptr;
-  const Simulated& one = result.found.simulated[i];
-  return {{"words", result.words[i]},
-          {"time_s", one.step.in_base()},
-          {"low_s", one.low.in_base()},
-          {"high_s", one.high.in_base()},
-          {"evidence", study::evidence_json(one.unmeasured)},
-          {"fits", one.fits},
-          {"headroom_bytes", one.headroom().in_base()},
-          {"dominant", sim::dominant(one.breakdown, true).key},
-          {"dominant_overhead", sim::dominant(one.breakdown, false).key}};
+// A strategy of the result, for an explanation.
+struct Contestant : Simulated {
+  std::string words;
+};
+
+const Record<Contestant>& record_of(const Contestant*) {
+  static const auto record =
+      Record<Contestant>("contestant")
+          .field("words", &Contestant::words)
+          .field("time_s", &Simulated::step)
+          .field("low_s", &Simulated::low)
+          .field("high_s", &Simulated::high)
+          .field("evidence", &Simulated::unmeasured)
+          .field("fits", &Simulated::fits)
+          .field("headroom_bytes", record::at<&Simulated::headroom, &Bytes::in_base>)
+          .field("dominant", dominant_of(true), "Key of the largest term.")
+          .field("dominant_overhead", dominant_of(false), "Key of the largest one but compute.");
+  return record;
+}
+
+auto contestant(std::size_t index) {
+  return [index](const ReadResult& result) {
+    const std::vector<Simulated>& all = result.found.simulated;
+    return index < all.size() ? std::optional(Contestant{all[index], result.words[index]})
+                              : std::nullopt;
+  };
+}
+
+// A part of the step of both strategies.
+struct Term {
+  Seconds first;
+  std::optional<Seconds> second;
+  std::optional<Seconds> loss;
+};
+
+const Record<Term>& record_of(const Term*) {
+  static const auto record =
+      Record<Term>("term")
+          .field("first_s", &Term::first)
+          .field("second_s", &Term::second)
+          .field("second_loses_s", &Term::loss, "Negative: the second gains.");
+  return record;
+}
+
+std::vector<std::pair<std::string, Term>> terms_of(const ReadResult& result) {
+  const std::vector<Simulated>& all = result.found.simulated;
+  std::vector<std::pair<std::string, Term>> terms;
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
+    if (all.empty()) break;
+    Term& term = terms.emplace_back(part.key, Term{}).second;
+    term.first = all[0].breakdown.*part.time;
+    if (all.size() < 2) continue;
+    term.second = all[1].breakdown.*part.time;
+    term.loss = *term.second - term.first;
+  }
+  return terms;
 }
 
 }  // namespace
@@ -227,15 +266,19 @@ Result<ReadResult> read_result(std::string_view text) {
                                  ? json["schema"].get<std::string>()
                                  : "";
   if (!is_result_schema(schema)) return fault(fmt::format("its schema is '{}'", schema));
+  const auto other_version = [&](const std::string& why) {
+    return fault(fmt::format("it is not as this version writes it ({})", why));
+  };
   try {
-    return read(json);
+    auto result = read(json);
+    if (!result) return other_version(result.error().message);
+    return result;
   } catch (const Json::exception& exception) {
-    return fault(
-        fmt::format("it is not as this version writes it ({})", parser_words(exception.what())));
+    return other_version(parser_words(exception.what()));
   }
 }
 
-std::string explanation_text(const ReadResult& result, const std::optional<WhyNot>& why_not) {
+std::string explanation_text(const ReadResult& result) {
   const SearchResult& found = result.found;
   std::string text = fmt::format("{} on {}, batch of {}, {}\n", result.subject, result.cluster,
                                  grouped(result.global_batch), result.framework);
@@ -251,47 +294,49 @@ std::string explanation_text(const ReadResult& result, const std::optional<WhyNo
         result.number == 2 ? "second" : fmt::format("no. {}", result.number);
     for (std::size_t i = 0; i < (second == nullptr ? 1U : 2U); ++i) {
       const Simulated& one = found.simulated[i];
-      text += fmt::format("  {:<7} {:>9}, {} to {}: {}\n", i == 0 ? "first" : second_name,
-                          format(one.step), format(one.low), format(one.high), result.words[i]);
+      text += fmt::format("  {:<7} {:>9}, {}: {}\n", i == 0 ? "first" : second_name,
+                          format(one.step), interval_text(one), result.words[i]);
     }
     text += terms_text(first, second);
     if (second != nullptr)
       text += fmt::format("\nThe {} is {}.\n", second_name, difference_text(first, *second));
     text += dominance_text(first) + needs_hosts_text(found) + sureness_text(result);
   }
-  if (why_not) text += why_not_text(*why_not);
+  if (found.why_not) text += why_not_text(*found.why_not);
   return text;
 }
 
-std::string explanation_json(const ReadResult& result, const std::optional<WhyNot>& why_not) {
-  const SearchResult& found = result.found;
-  const auto probability = found.first_beats_second();
-  Json json = {{"schema", "foreshard.explanation/1"},
-               {"of", result.schema},
-               {"subject", result.subject},
-               {"cluster", result.cluster},
-               {"global_batch", result.global_batch},
-               {"framework", result.framework},
-               {"first", listed_json(result, 0)},
-               {"second", listed_json(result, 1)},
-               {"second_number", result.number},
-               {"terms", Json::object()},
-               {"certified", result.is_of_model() ? Json(found.certified) : Json(nullptr)},
-               {"overlapping_the_best", result.overlapping},
-               {"first_beats_second", probability ? Json(*probability) : Json(nullptr)},
-               {"robustness", robustness_json(found)},
-               {"why_not", why_not ? why_not_json(*why_not) : Json(nullptr)}};
-  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
-    if (found.simulated.empty()) break;
-    const Seconds own = found.simulated.front().breakdown.*part.time;
-    Json& term = json["terms"][std::string(part.key)];
-    term = {{"first_s", own.in_base()}, {"second_s", nullptr}, {"second_loses_s", nullptr}};
-    if (found.simulated.size() < 2) continue;
-    const Seconds other = found.simulated[1].breakdown.*part.time;
-    term["second_s"] = other.in_base();
-    term["second_loses_s"] = (other - own).in_base();
-  }
-  return json.dump(1, ' ') + "\n";
+const Record<ReadResult>& record_of(const ReadResult*) {
+  static const auto record =
+      Record<ReadResult>::result(
+          "foreshard.explanation/1",
+          "Why a search chose what it chose, as `explain` reads it from its result.")
+          .field("of", &ReadResult::schema, "The schema of the result.")
+          .field("subject", &ReadResult::subject, "The model, or the graph.")
+          .field("cluster", &ReadResult::cluster)
+          .field("global_batch", &ReadResult::global_batch)
+          .field("framework", &ReadResult::framework)
+          .field("first", contestant(0))
+          .field("second", contestant(1))
+          .field("second_number", &ReadResult::number, "Rank of the second one in the result.")
+          .field("terms", terms_of, "Parts of the step, by their keys in a breakdown.")
+          .field(
+              "certified",
+              [](const ReadResult& of) {
+                return of.is_of_model() ? std::optional(of.found.certified) : std::nullopt;
+              },
+              "Whether nothing can be faster, within the model; null for a graph.")
+          .field("overlapping_the_best", &ReadResult::overlapping, kOverlapping)
+          .field("first_beats_second",
+                 record::at<&ReadResult::found, &SearchResult::first_beats_second>,
+                 kFirstBeatsSecond)
+          .field("robustness", record::at<&ReadResult::found, &SearchResult::tested>)
+          .field("why_not", record::at<&ReadResult::found, &SearchResult::why_not>);
+  return record;
+}
+
+std::string explanation_json(const ReadResult& result) {
+  return record::text_of(record::write(result), 1);
 }
 
 }  // namespace foreshard::search

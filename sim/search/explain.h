@@ -5,12 +5,11 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/yaml/loader.h"
 
@@ -36,8 +35,6 @@ struct ReadResult {
   std::int64_t number = 2;  ///< Rank (from 1) of the strategy that stands second; see beside().
   std::int64_t overlapping = 0;  ///< SearchResult::overlapping() over all simulated strategies.
   Asked asked{};
-  /// Digests of the study, as digests_of() made them.
-  std::map<std::string, std::string> digests{};
 
   bool is_of_model() const { return schema == "foreshard.search/1"; }
 };
@@ -52,8 +49,9 @@ Result<ReadResult> read_result(std::string_view json);
 /// compared.
 ReadResult beside(ReadResult result, std::size_t index);
 
-std::string explanation_text(const ReadResult& result, const std::optional<WhyNot>& why_not);
-/// Schema foreshard.explanation/1.
-std::string explanation_json(const ReadResult& result, const std::optional<WhyNot>& why_not);
+/// With `found.why_not`, if it is set. The JSON has the schema foreshard.explanation/1.
+std::string explanation_text(const ReadResult& result);
+std::string explanation_json(const ReadResult& result);
+const record::Record<ReadResult>& record_of(const ReadResult*);
 
 }  // namespace foreshard::search

@@ -1,39 +1,38 @@
 #include "sim/search/output.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <functional>
-#include <nlohmann/json.hpp>
-#include <span>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
-#include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/csv.h"
 #include "base/record/record.h"
 #include "base/text.h"
+#include "base/yaml/describe.h"
 
-#include "sim/study/records.h"
 #include "strategies/launch/abilities.h"
 #include "strategies/parallelism/strategy.h"
+
+namespace foreshard::launch {
+
+const record::Record<Limitation>& record_of(const Limitation*) {
+  static const auto record = record::Record<Limitation>("inability")
+                                 .field("key", record::at<&Limitation::key>, "Key of the strategy.")
+                                 .field("why", record::at<&Limitation::why>);
+  return record;
+}
+
+}  // namespace foreshard::launch
 
 namespace foreshard::search {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-
-std::span<const Simulated> top_of(const SearchResult& result, std::int64_t top) {
-  return std::span(result.simulated)
-      .first(std::min(result.simulated.size(),
-                      static_cast<std::size_t>(std::max<std::int64_t>(top, 0))));
-}
-
-std::int64_t whole(Bytes bytes) {
-  return std::llround(bytes.in_base());
-}
+using record::Record;
 
 std::string count_of(std::int64_t n, std::string_view what) {
   return fmt::format("  {:>9}  {}\n", grouped(n), what);
@@ -73,10 +72,6 @@ std::string counts_text(const SearchResult& result) {
                 : ".\n";
   }
   return text;
-}
-
-std::string interval_text(const Simulated& one) {
-  return fmt::format("{} to {}", format(one.low), format(one.high));
 }
 
 std::string sureness_text(const SearchResult& result) {
@@ -132,28 +127,6 @@ std::string inability_text(const Model& model, const Simulated& one) {
                        : fmt::format("; {} CANNOT RUN IT ({})", one.strategy.framework->name,
                                      join(words, "; "));
 }
-Json inability_json(const Model& model, const Simulated& one) {
-  Json list = Json::array();
-  for (const launch::Limitation& cannot : launch::limitations_in(one.strategy, model))
-    list.push_back({{"key", cannot.key}, {"why", cannot.why}});
-  return list;
-}
-
-std::string evidence_of(std::span<const Simulated> best) {
-  std::vector<const study::Unmeasured*> all;
-  for (const Simulated& one : best) all.push_back(&one.unmeasured);
-  const std::string text = study::evidence_text(all, "strategy");
-  return text.empty() ? "" : "\n" + text;
-}
-
-// A value for a CSV cell; the entries of a list are separated by spaces.
-std::string csv_of(const Json& value) {
-  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
-  std::vector<std::string> entries;
-  for (const Json& entry : value) entries.push_back(csv_of(entry));
-  return join(entries, " ");
-}
-
 // "tensor 2, ..., 3 devices idle, use: [node0]".
 std::string described(const Simulated& one) {
   std::string text = in_words(one.strategy);
@@ -164,15 +137,6 @@ std::string described(const Simulated& one) {
   if (one.use.size() <= kMostNodes) return text + ", use: [" + join(one.use) + "]";
   return text + fmt::format(", use: {} nodes, {} to {} (--format json lists them)", one.use.size(),
                             one.use.front(), one.use.back());
-}
-
-// Breakdown key -> how much longer that part is than in the first strategy, in seconds.
-Json behind_json(const Simulated& first, const Simulated& one) {
-  Json behind = Json::object();
-  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-    behind[std::string(part.key)] =
-        (one.breakdown.*part.time - first.breakdown.*part.time).in_base();
-  return behind;
 }
 
 std::string front_text(const SearchResult& result) {
@@ -231,6 +195,78 @@ std::string nothing_fits_text(const SearchResult& result) {
                     format(needs.peak + reserve_of(result.nearest->strategy)), hosts_text(result));
 }
 
+// A strategy in the list of a result.
+struct Listed : Simulated {
+  sim::Breakdown behind;  // how much longer each part is than in the first one
+  std::vector<launch::Limitation> cannot;
+};
+
+// \param model  null if nobody asks what the framework cannot run.
+std::vector<Listed> all_listed(const SearchResult& result, std::int64_t top, const Model* model) {
+  std::vector<Listed> all;
+  for (const Simulated& one : top_of(result.simulated, top)) {
+    Listed& listed = all.emplace_back(Listed{one, {}, {}});
+    for (const sim::BreakdownPart& part : sim::kBreakdownParts)
+      listed.behind.*part.time =
+          one.breakdown.*part.time - result.simulated.front().breakdown.*part.time;
+    if (model != nullptr) listed.cannot = launch::limitations_in(one.strategy, *model);
+  }
+  return all;
+}
+
+const Record<Listed>& record_of(const Listed*) {
+  static const auto record =
+      Record<Listed>("listed_strategy")
+          .field("words", described, "For people.")
+          .field("strategy", &Simulated::strategy)
+          .field("use", &Simulated::use, "Nodes and devices; empty: same as the study's.")
+          .field("idle_devices", &Simulated::idle)
+          .field("time_s", &Simulated::step)
+          .field("low_s", &Simulated::low)
+          .field("high_s", &Simulated::high)
+          .field("evidence", &Simulated::unmeasured)
+          .field("estimate_s", record::at<&Simulated::estimate, &Estimate::step>)
+          .field("bound_s", record::at<&Simulated::estimate, &Estimate::bound>)
+          .field("mfu", &Simulated::mfu)
+          .field("model_tflops_per_gpu", &Simulated::tflops_per_device)
+          .field("fits", &Simulated::fits)
+          .field("framework_cannot", &Listed::cannot, "What the framework has no option for.")
+          .field("tight", &Simulated::tight, "It fits and leaves less than the margin.")
+          .field("usd_per_step", &Simulated::usd)
+          .field("joules_per_step", &Simulated::energy)
+          .field("peak_bytes", &Simulated::peak)
+          .field("headroom_bytes", &Simulated::headroom)
+          .field("behind_s", &Listed::behind, "How much longer each part is than in the first.")
+          .field("dominant", dominant_of(true), "Key of the largest part of the step.")
+          .field("dominant_overhead", dominant_of(false), "Key of the largest one but compute.")
+          .field("breakdown_s", &Simulated::breakdown);
+  return record;
+}
+
+using Ratios = std::vector<std::pair<std::string, double>>;
+std::optional<Ratios> ratios_of(const SearchReport& report) {
+  const SearchResult& result = *report.result;
+  if (result.simulated.empty()) return std::nullopt;
+  return Ratios{{"low", result.lowest_ratio}, {"high", result.highest_ratio}};
+}
+
+std::optional<double> gap_of(const SearchReport& report) {
+  const SearchResult& result = *report.result;
+  const bool is_bounded = result.has_answer() && (result.certified || result.best_bound);
+  return is_bounded ? std::optional(result.gap()) : std::nullopt;
+}
+
+std::vector<Simulated> front_of(const SearchReport& report) {
+  std::vector<Simulated> front;
+  std::ranges::copy_if(report.result->simulated, std::back_inserter(front), &Simulated::on_front);
+  return front;
+}
+
+template <auto... kMembers>
+constexpr auto in_result = record::at<&SearchReport::result, kMembers...>;
+template <auto... kMembers>
+constexpr auto in_study = record::at<&SearchReport::study, kMembers...>;
+
 }  // namespace
 
 std::string robustness_text(const SearchResult& result) {
@@ -256,25 +292,8 @@ std::string why_not_text(const WhyNot& why) {
                                   : "it is not in the space that was searched",
                      why.cause == WhyNot::Cause::kNothing
                          ? ""
-                         : fmt::format(", and lost by its {}", name_of(why.cause)),
+                         : fmt::format(", and lost by its {}", yaml::name_of(why.cause)),
                      why.remedy.empty() ? "" : ". To win, " + why.remedy);
-}
-
-Json robustness_json(const SearchResult& result) {
-  const Robustness& of = result.robustness;
-  if (of.draws == 0) return nullptr;
-  return {{"draws", of.draws},
-          {"firsts", of.firsts},
-          {"first_beside_slow_device", of.beside_slow + 1},
-          {"holds", of.holds()}};
-}
-
-Json why_not_json(const WhyNot& why) {
-  return {{"asked", why.asked},
-          {"in_space", why.in_space},
-          {"cause", name_of(why.cause)},
-          {"message", why.message},
-          {"remedy", why.remedy}};
 }
 
 std::string difference_text(const Simulated& first, const Simulated& one) {
@@ -363,9 +382,9 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
   text += tight_text(result);
   text += counts_text(result);
   text += needs_hosts_text(result);
-  const auto best = top_of(result, top);
+  const auto best = top_of(result.simulated, top);
   if (!best.empty()) {
-    text += evidence_of(best);
+    text += evidence_lines(best, "strategy");
     text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",
                         "strategy; what costs most beside compute");
     for (std::size_t i = 0; i < best.size(); ++i) {
@@ -391,134 +410,109 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
   return text;
 }
 
+// As a member of the front.
+const Record<Simulated>& record_of(const Simulated*) {
+  static const auto record =
+      Record<Simulated>("front_strategy")
+          .field("strategy", &Simulated::strategy)
+          .field("use", &Simulated::use)
+          .field("devices", [](const Simulated& one) { return one.devices.size(); })
+          .field("time_s", &Simulated::step)
+          .field("low_s", &Simulated::low)
+          .field("high_s", &Simulated::high)
+          .field("evidence", &Simulated::unmeasured)
+          .field("peak_bytes", &Simulated::peak)
+          .field("tight", &Simulated::tight)
+          .field("usd_of_devices_per_step", &Simulated::rent_of_used,
+                 "Rent of the devices that are used, or what is written off of their price.");
+  return record;
+}
+
+const Record<Nearest>& record_of(const Nearest*) {
+  static const auto record =
+      Record<Nearest>("nearest")
+          .field("strategy", &Nearest::strategy)
+          .field("peak_bytes", record::at<&Nearest::estimate, &Estimate::peak>)
+          .field("capacity_bytes",
+                 [](const Nearest& of) { return of.estimate.memory + reserve_of(of.strategy); })
+          .field("reserve_bytes", record::at<&Nearest::strategy, reserve_of>,
+                 "What the device keeps for itself.")
+          .field("missing_bytes",
+                 [](const Nearest& of) { return of.estimate.peak - of.estimate.memory; });
+  return record;
+}
+
+const Record<SearchReport>& record_of(const SearchReport*) {
+  using Report = SearchReport;
+  using Of = SearchResult;
+  using study::LoadedStudy;
+  static const auto record =
+      Record<Report>::result("foreshard.search/1",
+                             "The strategies that `search` found, the fastest first.")
+          .field("model", in_study<&LoadedStudy::model, &Model::name>)
+          .field("cluster", in_study<&LoadedStudy::cluster, &ClusterConfig::name>)
+          .field("global_batch", in_study<&LoadedStudy::strategy, &Strategy::global_batch>)
+          .field("framework", [](const Report& of) { return of.study->strategy.framework->name; })
+          .field("considered", in_result<&Of::considered>, "Combinations of sizes and cuts.")
+          .field("not_reached", in_result<&Of::not_reached>, "Left out by the time limit.")
+          .field("whole_space", in_result<&Of::whole_space>, "Whether all were counted in time.")
+          .field("misfits", in_result<&Of::misfits>, "Forbidden ones, by the key at fault.")
+          .field("too_large", in_result<&Of::too_large>, "Too large for memory, by estimate.")
+          .field("unroutable", in_result<&Of::unroutable>)
+          .field("simulated", [](const Report& of) { return of.result->simulated.size(); })
+          .field("slower_by_estimate", in_result<&Of::slower>)
+          .field("slower_by_bound", in_result<&Of::provably_slower>, "Certain within the model.")
+          .field("devices", in_result<&Of::devices>)
+          .field("most_devices_used", in_result<&Of::most_devices>)
+          .field("shortage", in_result<&Of::shortage>, "Why not all devices are used.")
+          .field("estimate_over_simulated", ratios_of)
+          .field("best_bound_s", in_result<&Of::best_bound>, "Lower bound of those not simulated.")
+          .field("gap", gap_of, "How far that bound is below the best, 0 to 1.")
+          .field("certified", in_result<&Of::certified>, kCertified)
+          .field("certified_within",
+                 [](const Report& of) {
+                   return gap_of(of) ? std::optional<std::string>("the model") : std::nullopt;
+                 })
+          .field("overlapping_the_best", in_result<&Of::overlapping>, kOverlapping)
+          .field("first_beats_second", in_result<&Of::first_beats_second>, kFirstBeatsSecond)
+          .field("robustness", in_result<&Of::tested>)
+          .field("why_not", in_result<&Of::why_not>)
+          .field("needs_hosts", in_result<&Of::needs_hosts>, "Fits only with hosts, tried unasked.")
+          .field("memory_margin", in_result<&Of::memory_margin>, "Part of memory to keep free.")
+          .field("memory_margin_source", in_result<&Of::margin_source>)
+          .field("tight", in_result<&Of::is_tight>, "Whether nothing that fits leaves the margin.")
+          .field("partial", in_result<&Of::partial>, "Whether it ended before it was through.")
+          .field("nearest", in_result<&Of::nearest>, "The nearest to fitting, if nothing fits.")
+          .field("best",
+                 [](const Report& of) { return all_listed(*of.result, of.top, &of.study->model); })
+          .field("front", front_of, "Best in time, memory and money at once.")
+          .field("asked", &Report::asked);
+  return record;
+}
+
 std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
-                        std::int64_t top, const Asked& asked) {
-  Json json = {{"schema", "foreshard.search/1"},
-               {"model", study.model.name},
-               {"cluster", study.cluster.name},
-               {"global_batch", study.strategy.global_batch},
-               {"framework", study.strategy.framework->name},
-               {"considered", result.considered},
-               {"not_reached", result.not_reached},
-               {"whole_space", result.whole_space},
-               {"misfits", Json::object()},
-               {"too_large", result.too_large},
-               {"unroutable", result.unroutable},
-               {"simulated", result.simulated.size()},
-               {"slower_by_estimate", result.slower},
-               {"slower_by_bound", result.provably_slower},
-               {"devices", result.devices},
-               {"most_devices_used", result.most_devices},
-               {"shortage", result.shortage},
-               {"estimate_over_simulated", nullptr},
-               {"best_bound_s", nullptr},
-               {"gap", nullptr},
-               {"certified", result.certified},
-               {"certified_within", nullptr},
-               {"overlapping_the_best", result.overlapping()},
-               {"first_beats_second", nullptr},
-               {"robustness", nullptr},
-               {"why_not", nullptr},
-               {"needs_hosts", result.needs_hosts()},
-               {"memory_margin", result.memory_margin},
-               {"memory_margin_source", result.margin_source},
-               {"tight", result.is_tight()},
-               {"partial", result.partial},
-               {"nearest", nullptr},
-               {"best", Json::array()},
-               {"front", Json::array()},
-               {"asked", asked_json(asked, study, &result.space)}};
-  for (const auto& [key, count] : result.misfits) json["misfits"][key] = count;
-  if (!result.simulated.empty())
-    json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
-                                       {"high", result.highest_ratio}};
-  if (!result.simulated.empty() && result.simulated.front().fits &&
-      (result.certified || result.best_bound)) {
-    json["gap"] = result.gap();
-    json["certified_within"] = "the model";
-  }
-  if (const auto probability = result.first_beats_second())
-    json["first_beats_second"] = *probability;
-  json["robustness"] = robustness_json(result);
-  if (result.why_not) json["why_not"] = why_not_json(*result.why_not);
-  if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
-  if (result.nearest) {
-    const Estimate& needs = result.nearest->estimate;
-    const Bytes reserve = reserve_of(result.nearest->strategy);
-    json["nearest"] = {{"strategy", knobs_of(result.nearest->strategy)},
-                       {"peak_bytes", whole(needs.peak)},
-                       {"capacity_bytes", whole(needs.memory + reserve)},
-                       {"reserve_bytes", whole(reserve)},
-                       {"missing_bytes", whole(needs.peak - needs.memory)}};
-  }
-  for (const Simulated& one : top_of(result, top)) {
-    json["best"].push_back(
-        {{"words", described(one)},
-         {"strategy", knobs_of(one.strategy)},
-         {"use", one.use},
-         {"idle_devices", one.idle},
-         {"time_s", one.step.in_base()},
-         {"low_s", one.low.in_base()},
-         {"high_s", one.high.in_base()},
-         {"evidence", study::evidence_json(one.unmeasured)},
-         {"estimate_s", one.estimate.step.in_base()},
-         {"bound_s", one.estimate.bound.in_base()},
-         {"mfu", one.mfu},
-         {"model_tflops_per_gpu", one.tflops_per_device},
-         {"fits", one.fits},
-         {"framework_cannot", inability_json(study.model, one)},
-         {"tight", one.tight},
-         {"usd_per_step", one.usd ? Json(*one.usd / 1_USD) : Json(nullptr)},
-         {"joules_per_step", one.energy ? Json(*one.energy / 1_J) : Json(nullptr)},
-         {"peak_bytes", whole(one.peak)},
-         {"headroom_bytes", whole(one.headroom())},
-         {"behind_s", behind_json(result.simulated.front(), one)},
-         {"dominant", sim::dominant(one.breakdown, true).key},
-         {"dominant_overhead", sim::dominant(one.breakdown, false).key},
-         {"breakdown_s", record::write(one.breakdown)}});
-  }
-  for (const Simulated& one : result.simulated)
-    if (one.on_front)
-      json["front"].push_back(
-          {{"strategy", knobs_of(one.strategy)},
-           {"use", one.use},
-           {"devices", one.devices.size()},
-           {"time_s", one.step.in_base()},
-           {"low_s", one.low.in_base()},
-           {"high_s", one.high.in_base()},
-           {"evidence", study::evidence_json(one.unmeasured)},
-           {"peak_bytes", whole(one.peak)},
-           {"tight", one.tight},
-           {"usd_of_devices_per_step",
-            one.rent_of_used ? Json(*one.rent_of_used / 1_USD) : Json(nullptr)}});
-  return json.dump(1, ' ') + "\n";
+                        std::int64_t top, Asked asked) {
+  asked.space = yaml::echo(result.space);
+  asked.digests = digests_of(study);
+  return record::text_of(record::write(SearchReport{&study, &result, top, std::move(asked)}), 1);
 }
 
 std::string search_csv(const SearchResult& result, std::int64_t top) {
-  std::string text =
-      "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
-      "dominant_overhead";
-  const auto varies = [](const std::string& key) { return key != "global_batch"; };
-  Strategy everything;  // it has every knob
-  everything.offload_parameters = true;
-  const Json columns = knobs_of(everything);
-  for (const auto& [key, value] : columns.items())
-    if (varies(key)) text += "," + key;
-  text += ",low_s,high_s,idle_devices,tight,unmeasured_share,evidence\n";
-  std::int64_t rank = 0;
-  for (const Simulated& one : top_of(result, top)) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}", ++rank, one.step.in_base(),
-                        one.estimate.step.in_base(), one.estimate.bound.in_base(),
-                        one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()),
-                        one.fits, sim::dominant(one.breakdown, false).key);
-    const Json knobs = knobs_of(one.strategy);
-    for (const auto& [key, value] : columns.items())
-      if (varies(key)) text += "," + (knobs.contains(key) ? csv_of(knobs[key]) : "");
-    text +=
-        fmt::format(",{},{},{},{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle,
-                    one.tight, one.unmeasured.share, csv_field(join(one.unmeasured.remarks, "; ")));
+  std::vector<record::Column> columns;
+  for (const char* name : {"rank", "time_s", "estimate_s", "bound_s", "model_tflops_per_gpu", "mfu",
+                           "peak_bytes", "headroom_bytes", "fits", "dominant_overhead"})
+    columns.push_back({name});
+  for (const auto& knob : record_of(static_cast<const Strategy*>(nullptr)).fields().fields)
+    if (knob.key != "global_batch") columns.push_back({knob.key, "strategy/" + knob.key, " "});
+  for (const char* name : {"low_s", "high_s", "idle_devices", "tight"}) columns.push_back({name});
+  columns.push_back({"unmeasured_share", "evidence/unmeasured_share"});
+  columns.push_back({"evidence", "evidence/remarks"});
+  std::vector<Json> rows;
+  for (const Listed& one : all_listed(result, top, nullptr)) {
+    rows.push_back(record::write(one));
+    rows.back()["rank"] = rows.size();
   }
-  return text;
+  return record::csv(columns, rows);
 }
 
 }  // namespace foreshard::search

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/record/record.h"
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
@@ -181,6 +182,18 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
     ++result.firsts[static_cast<std::size_t>(fastest(contenders, usual, estimates))];
   result.beside_slow = fastest(contenders, usual, slow);
   return result;
+}
+
+const record::Record<Robustness>& record_of(const Robustness*) {
+  static const auto record =
+      record::Record<Robustness>("robustness", "The best few, ranked again with other numbers.")
+          .field("draws", &Robustness::draws, "Draws of the parameters from their errors.")
+          .field("firsts", &Robustness::firsts, "In how many draws each of them is the fastest.")
+          .field(
+              "first_beside_slow_device", [](const Robustness& of) { return of.beside_slow + 1; },
+              "Rank of the one that is the fastest if one device is slow.")
+          .field("holds", &Robustness::holds, "Whether the first is the fastest in most draws.");
+  return record;
 }
 
 }  // namespace foreshard::search

@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 
 #include "sim/study/study.h"
@@ -49,6 +50,7 @@ struct Robustness {
   /// Whether the first contender is the fastest in most draws.
   bool holds() const { return firsts.empty() || 2 * firsts.front() >= draws; }
 };
+const record::Record<Robustness>& record_of(const Robustness*);
 
 inline constexpr std::int64_t kDraws = 16;
 inline constexpr double kSlowSpeed = 0.8;

@@ -145,6 +145,10 @@ struct SearchResult {
   bool is_tight() const { return has_answer() && simulated.front().tight; }
   /// Whether the answer fits only by offloading to hosts that nobody asked for.
   bool needs_hosts() const { return tried_hosts && has_answer(); }
+  /// Nothing where there were no draws.
+  std::optional<Robustness> tested() const {
+    return robustness.draws > 0 ? std::optional(robustness) : std::nullopt;
+  }
   /// The number of strategies that fit and whose interval overlaps the best one's, without the
   /// best.
   std::int64_t overlapping() const;

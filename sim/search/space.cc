@@ -4,12 +4,58 @@
 #include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "base/record/record.h"
 
 #include "sim/search/shares.h"
 #include "strategies/launch/abilities.h"
 #include "strategies/schedule/schedule.h"
+
+namespace foreshard {
+
+const record::Record<Strategy>& record_of(const Strategy*) {
+  const auto if_any_is_offloaded = [](auto member) {
+    return [member](const Strategy& of) {
+      return of.offloads() ? std::optional(of.*member) : std::nullopt;
+    };
+  };
+  static const auto record =
+      record::Record<Strategy>("strategy", "Keys of a strategy's file that a search may change.")
+          .field("tensor_parallel", &Strategy::tensor_parallel)
+          .field("pipeline_parallel", &Strategy::pipeline_parallel)
+          .field("context_parallel", &Strategy::context_parallel)
+          .field("context_exchange", &Strategy::context_exchange)
+          .field("context_heads", &Strategy::context_heads)
+          .field("data_parallel", &Strategy::data_parallel)
+          .field("expert_parallel", &Strategy::expert_parallel)
+          .field("expert_tensor_parallel", &Strategy::expert_tensor_parallel,
+                 "0: same as tensor_parallel.")
+          .field("token_dispatcher", &Strategy::token_dispatcher)
+          .field("overlap_experts", &Strategy::overlap_experts)
+          .field("sequence_parallel", &Strategy::sequence_parallel)
+          .field("rank_order", &Strategy::rank_order)
+          .field("schedule", &Strategy::schedule)
+          .field("virtual_stages", &Strategy::virtual_stages)
+          .field("layers_per_stage", &Strategy::layers_per_stage, "Empty: equal.")
+          .field("micro_batch", &Strategy::micro_batch)
+          .field("global_batch", &Strategy::global_batch)
+          .field("recompute", &Strategy::recompute)
+          .field("recompute_parts", &Strategy::recompute_parts, "Read if it is selective.")
+          .field("recompute_layers", &Strategy::recompute_layers, "Number per stage; 0: all.")
+          .field("zero_stage", &Strategy::zero_stage)
+          .field("shard_replicas", &Strategy::shard_replicas)
+          .field("batch_shares", &Strategy::batch_shares,
+                 "Micro-batches of data-parallel ranks; empty: equal.")
+          .sometimes("offload_activation_layers",
+                     if_any_is_offloaded(&Strategy::offload_activation_layers),
+                     "Left out, like the next two, where nothing is on the hosts.")
+          .sometimes("offload_optimizer", if_any_is_offloaded(&Strategy::offload_optimizer))
+          .sometimes("offload_parameters", if_any_is_offloaded(&Strategy::offload_parameters));
+  return record;
+}
+
+}  // namespace foreshard
 
 namespace foreshard::search {
 namespace {
@@ -447,37 +493,7 @@ Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Mode
 }
 
 nlohmann::ordered_json knobs_of(const Strategy& strategy) {
-  nlohmann::ordered_json knobs = {{"tensor_parallel", strategy.tensor_parallel},
-                                  {"pipeline_parallel", strategy.pipeline_parallel},
-                                  {"context_parallel", strategy.context_parallel},
-                                  {"context_exchange", yaml::name_of(strategy.context_exchange)},
-                                  {"context_heads", strategy.context_heads},
-                                  {"data_parallel", strategy.data_parallel},
-                                  {"expert_parallel", strategy.expert_parallel},
-                                  {"expert_tensor_parallel", strategy.expert_tensor_parallel},
-                                  {"token_dispatcher", yaml::name_of(strategy.token_dispatcher)},
-                                  {"overlap_experts", strategy.overlap_experts},
-                                  {"sequence_parallel", strategy.sequence_parallel},
-                                  {"rank_order", strategy.rank_order},
-                                  {"schedule", strategy.schedule},
-                                  {"virtual_stages", strategy.virtual_stages},
-                                  {"layers_per_stage", strategy.layers_per_stage},
-                                  {"micro_batch", strategy.micro_batch},
-                                  {"global_batch", strategy.global_batch},
-                                  {"recompute", yaml::name_of(strategy.recompute)},
-                                  {"recompute_parts", nlohmann::ordered_json::array()},
-                                  {"recompute_layers", strategy.recompute_layers},
-                                  {"zero_stage", strategy.zero_stage},
-                                  {"shard_replicas", strategy.shard_replicas},
-                                  {"batch_shares", strategy.batch_shares}};
-  for (const foreshard::LayerPart part : strategy.recompute_parts)
-    knobs["recompute_parts"].push_back(yaml::name_of(part));
-  if (strategy.offloads()) {
-    knobs["offload_activation_layers"] = strategy.offload_activation_layers;
-    knobs["offload_optimizer"] = yaml::name_of(strategy.offload_optimizer);
-    knobs["offload_parameters"] = strategy.offload_parameters;
-  }
-  return knobs;
+  return record::write(strategy);
 }
 
 std::string in_words(const Strategy& strategy) {

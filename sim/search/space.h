@@ -15,11 +15,21 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record/forward.h"
 #include "base/result.h"
 #include "base/yaml/table.h"
 
 #include "strategies/launch/abilities.h"
 #include "strategies/parallelism/strategy.h"
+
+namespace foreshard {
+
+/// The knobs of a strategy by their keys in its file: all that a search may change, so that `--set`
+/// of each turns the study's strategy into this one. Keys of offloading are there only where it
+/// offloads.
+const record::Record<Strategy>& record_of(const Strategy*);
+
+}  // namespace foreshard
 
 namespace foreshard::search {
 
@@ -152,9 +162,7 @@ inline bool is_uneven(const SearchSpace& space) {
   return space.uneven && space.level > 0 && space.layers_per_stage.empty();
 }
 
-/// The knobs of a strategy by their keys in its file: all that a search may change, so that `--set`
-/// of each turns the study's strategy into this one. Keys of offloading are there only where it
-/// offloads.
+/// The knobs of a strategy, as its record writes them.
 nlohmann::ordered_json knobs_of(const Strategy& strategy);
 
 /// The text of describe() (strategies/parallelism/strategy.h), and the knobs that it leaves out

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "base/record/record.h"
 #include "base/text.h"
 
 #include "strategies/schedule/schedule.h"
@@ -88,28 +89,27 @@ std::string subject_of(std::string_view word) {
 
 }  // namespace
 
-std::string_view name_of(WhyNot::Cause cause) {
-  switch (cause) {
-    case WhyNot::Cause::kSizes:
-      return "sizes";
-    case WhyNot::Cause::kMemory:
-      return "memory";
-    case WhyNot::Cause::kRoute:
-      return "route";
-    case WhyNot::Cause::kSpace:
-      return "space";
-    case WhyNot::Cause::kBound:
-      return "bound";
-    case WhyNot::Cause::kEstimate:
-      return "estimate";
-    case WhyNot::Cause::kSimulation:
-      return "simulation";
-    case WhyNot::Cause::kTime:
-      return "time";
-    case WhyNot::Cause::kNothing:
-      break;
-  }
-  return "nothing";
+const yaml::Names<WhyNot::Cause>& yaml_names(const WhyNot::Cause*) {
+  using Cause = WhyNot::Cause;
+  static const yaml::Names<Cause> names{
+      {"sizes", Cause::kSizes, ""},     {"memory", Cause::kMemory, ""},
+      {"route", Cause::kRoute, ""},     {"space", Cause::kSpace, ""},
+      {"bound", Cause::kBound, ""},     {"estimate", Cause::kEstimate, ""},
+      {"nothing", Cause::kNothing, ""}, {"simulation", Cause::kSimulation, ""},
+      {"time", Cause::kTime, ""}};
+  return names;
+}
+
+const record::Record<WhyNot>& record_of(const WhyNot*) {
+  static const auto record =
+      record::Record<WhyNot>("why_not", "Why the strategy of --why-not was not chosen.")
+          .field("asked", &WhyNot::asked)
+          .field("in_space", &WhyNot::in_space, "Whether the search looked at such strategies.")
+          .field("cause", &WhyNot::cause)
+          .field("message", &WhyNot::message, "An explanation with numbers.")
+          .field("remedy", &WhyNot::remedy,
+                 "What it would have taken to win; empty: nothing, or it is not known.");
+  return record;
 }
 
 Result<SearchSpace> narrowed(SearchSpace space, std::string_view words) {

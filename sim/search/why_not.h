@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/record/forward.h"
 #include "base/result.h"
+#include "base/yaml/names.h"
 
 #include "sim/search/space.h"
 
@@ -34,7 +36,8 @@ struct WhyNot {
   /// What it would have taken to win; empty: nothing, or it is not known.
   std::string remedy = {};
 };
-std::string_view name_of(WhyNot::Cause cause);
+const yaml::Names<WhyNot::Cause>& yaml_names(const WhyNot::Cause*);
+const record::Record<WhyNot>& record_of(const WhyNot*);
 
 /// `space`, restricted to the values that the words name: "tp8", "pp=4", "dp2", "cp2", "ep8",
 /// "etp1", "mb1", "v2", "zero1", "hsdp2"; "none", "selective" or "full"; "layers=5,5,6,3"; the name

@@ -1,36 +1,59 @@
 #include "sim/search/graph/output.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 
-#include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/csv.h"
 #include "base/record/record.h"
 #include "base/text.h"
 
 #include "sim/search/graph/annotations.h"
+#include "sim/search/output.h"
 #include "sim/study/records.h"
+
+namespace foreshard::program {
+
+const record::Record<MeshAxis>& record_of(const MeshAxis*) {
+  static const auto record = record::Record<MeshAxis>("mesh_axis")
+                                 .field("name", &MeshAxis::name)
+                                 .field("size", &MeshAxis::size);
+  return record;
+}
+
+}  // namespace foreshard::program
+
+namespace foreshard {
+
+const record::Record<Annotation>& record_of(const Annotation*) {
+  const auto of_operator = [](auto member, bool is_of_operator) {
+    return [=](const Annotation& of) {
+      return of.op.empty() != is_of_operator ? std::optional(of.*member) : std::nullopt;
+    };
+  };
+  static const auto record =
+      record::Record<Annotation>("annotation", "As a study's graph.annotations has it.")
+          .sometimes("operator", of_operator(&Annotation::op, true))
+          .sometimes("splits", of_operator(&Annotation::splits, true),
+                     "Axes, by factor of the operator's rule.")
+          .sometimes("tensor", of_operator(&Annotation::tensor, false))
+          .sometimes("dims", of_operator(&Annotation::dims, false))
+          .sometimes("partial", [](const Annotation& of) {
+            return of.op.empty() && !of.partial.empty() ? std::optional(of.partial) : std::nullopt;
+          });
+  return record;
+}
+
+}  // namespace foreshard
 
 namespace foreshard::search {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::span<const GraphCandidate> top_of(const GraphSearchResult& result, std::int64_t top) {
-  return std::span(result.simulated)
-      .first(std::min(result.simulated.size(),
-                      static_cast<std::size_t>(std::max<std::int64_t>(top, 0))));
-}
-
-std::int64_t whole(Bytes bytes) {
-  return std::llround(bytes.in_base());
-}
+using record::Record;
 
 std::optional<double> ratio_of(const GraphCandidate& one) {
   if (!one.estimate) return std::nullopt;
@@ -69,12 +92,6 @@ std::string solver_of(const GraphCandidate& one) {
   return text;
 }
 
-std::vector<const study::Unmeasured*> unmeasured_of(std::span<const GraphCandidate> best) {
-  std::vector<const study::Unmeasured*> all;
-  for (const GraphCandidate& one : best) all.push_back(&one.unmeasured);
-  return all;
-}
-
 // A remark that some plans may be as fast as the first, if their intervals overlap.
 std::string overlap_text(const GraphSearchResult& result) {
   const GraphCandidate& first = result.simulated.front();
@@ -83,10 +100,9 @@ std::string overlap_text(const GraphSearchResult& result) {
   });
   if (overlapping == 0) return "";
   return fmt::format(
-      "\nThe intervals of {} other {} overlap that of the first, {} to {}: a machine may order "
-      "them "
+      "\nThe intervals of {} other {} overlap that of the first, {}: a machine may order them "
       "otherwise.\n",
-      grouped(overlapping), plural(overlapping, "plan"), format(first.low), format(first.high));
+      grouped(overlapping), plural(overlapping, "plan"), interval_text(first));
 }
 
 std::string idle_of(const GraphCandidate& one) {
@@ -128,11 +144,8 @@ std::string ratios_text(const GraphSearchResult& result) {
       low, high, count);
 }
 
-Json annotation_json(const Annotation& one) {
-  if (!one.op.empty()) return {{"operator", one.op}, {"splits", Json(one.splits)}};
-  Json json = {{"tensor", one.tensor}, {"dims", one.dims}};
-  if (!one.partial.empty()) json["partial"] = one.partial;
-  return json;
+std::string words_of(const GraphCandidate& one) {
+  return sizes_of(one) + use_of(one) + "; " + solver_of(one) + idle_of(one);
 }
 
 }  // namespace
@@ -163,21 +176,20 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
       fmt::format("{} on {}, batch of {}, {}\n\n", study.graph->graph.name, study.cluster.name,
                   grouped(study.strategy.global_batch), study.strategy.framework->name);
   text += counts_text(result);
-  const auto best = top_of(result, top);
+  const auto best = top_of(result.simulated, top);
   if (best.empty()) return text + "\nNothing can run.\n";
-  const std::string evidence = study::evidence_text(unmeasured_of(best), "plan");
-  if (!evidence.empty()) text += "\n" + evidence;
+  text += evidence_lines(best, "plan");
   text += fmt::format("\n  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}\n", "", "step",
                       "8 of 10 within", "estimate", "ratio", "headroom", "devices; how");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
     const auto ratio = ratio_of(one);
-    text += fmt::format(
-        "  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
-        fmt::format("{} to {}", format(one.low), format(one.high)),
-        one.estimate ? format(*one.estimate) : "-", ratio ? fmt::format("{:.2f}", *ratio) : "-",
-        format(one.headroom()), sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
-        one.fits ? "" : "; DOES NOT FIT");
+    text += fmt::format("  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1,
+                        format(one.step), interval_text(one),
+                        one.estimate ? format(*one.estimate) : "-",
+                        ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
+                        sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
+                        one.fits ? "" : "; DOES NOT FIT");
   }
   text += ratios_text(result);
   if (!best.front().fits) {
@@ -193,79 +205,98 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
          study_keys_of(best.front(), study.graph->graph);
 }
 
+const Record<GraphCandidate>& record_of(const GraphCandidate*) {
+  using One = GraphCandidate;
+  static const auto record =
+      Record<One>("plan")
+          .field("words", words_of, "For people.")
+          .field("by", &One::by, "operators, or the name of a rule.")
+          .field("doc", &One::doc, "Description of a rule of --rules.")
+          .field("mesh", record::at<&One::grouping, &Grouping::mesh>)
+          .field("micro_batch",
+                 record::at<&One::grouping, &Grouping::strategy, &Strategy::micro_batch>)
+          .field("granularity",
+                 record::at<&One::grouping, &Grouping::strategy, &Strategy::granularity>,
+                 "Micro-batches that each stage takes in a pass; empty: one.")
+          .field("use", record::at<&One::grouping, &Grouping::place, &Place::use>,
+                 "Nodes; empty: same as the study's.")
+          .field("time_s", &One::step, "Simulated.")
+          .field("low_s", &One::low)
+          .field("high_s", &One::high)
+          .field("evidence", &One::unmeasured)
+          .field("estimate_s", &One::estimate, "The sum over operators and conversions.")
+          .field("estimate_over_simulated", ratio_of)
+          .field("gap", &One::gap, "How much less the least estimate may be, as a part of it.")
+          .field("solver", &One::solver)
+          .field("timed_out", &One::timed_out, "Whether the answer depends on the machine.")
+          .field("operators_split", &One::operators_split, "Over axes other than data.")
+          .field("model_tflops_per_gpu", &One::tflops_per_device)
+          .field("fits", &One::fits)
+          .field("idle_devices", &One::idle)
+          .field("usd_per_step", record::at<&One::expense, &sim::Expense::usd>)
+          .field("joules_per_step", record::at<&One::expense, &sim::Expense::energy>)
+          .field("peak_bytes", &One::peak)
+          .field("headroom_bytes", &One::headroom)
+          .field("breakdown_s", &One::breakdown)
+          .field("annotations", &One::annotations);
+  return record;
+}
+
+template <auto... kMembers>
+constexpr auto in_answer = record::at<&GraphSearchReport::result, kMembers...>;
+
+const Record<GraphSearchReport>& record_of(const GraphSearchReport*) {
+  using Report = GraphSearchReport;
+  using Of = GraphSearchResult;
+  using study::LoadedStudy;
+  static const auto record =
+      Record<Report>::result(
+          "foreshard.graph_search/1",
+          "The plans that `search` found for a study with a graph, the fastest first.")
+          .field("graph", [](const Report& of) { return of.study->graph->graph.name; })
+          .field("cluster", record::at<&Report::study, &LoadedStudy::cluster, &ClusterConfig::name>)
+          .field("global_batch",
+                 record::at<&Report::study, &LoadedStudy::strategy, &Strategy::global_batch>)
+          .field("framework", [](const Report& of) { return of.study->strategy.framework->name; })
+          .field("groupings", in_answer<&Of::groupings>, "Ways to group devices that were tried.")
+          .field("refused", in_answer<&Of::refused>, "Groupings that the study forbids, by reason.")
+          .field("without_answer", in_answer<&Of::without_answer>, "No choice of operators fits.")
+          .field("plans", in_answer<&Of::plans>, "Plans that were ranked by estimate.")
+          .field("failed", in_answer<&Of::failed>, "Plans that cannot run, by reason.")
+          .field("remarks", in_answer<&Of::remarks>, "Rules of --rules that match nothing.")
+          .field("best",
+                 [](const Report& of) {
+                   const auto best = top_of(of.result->simulated, of.top);
+                   return std::vector(best.begin(), best.end());
+                 })
+          .field("asked", &Report::asked);
+  return record;
+}
+
 std::string graph_search_json(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top, const Asked& asked) {
-  Json json = {{"schema", "foreshard.graph_search/1"},
-               {"graph", study.graph->graph.name},
-               {"cluster", study.cluster.name},
-               {"global_batch", study.strategy.global_batch},
-               {"framework", study.strategy.framework->name},
-               {"groupings", result.groupings},
-               {"refused", Json::object()},
-               {"without_answer", result.without_answer},
-               {"plans", result.plans},
-               {"failed", Json::object()},
-               {"remarks", result.remarks},
-               {"best", Json::array()},
-               {"asked", asked_json(asked, study, nullptr)}};
-  for (const auto& [why, count] : result.refused) json["refused"][why] = count;
-  for (const auto& [why, count] : result.failed) json["failed"][why] = count;
-  for (const GraphCandidate& one : top_of(result, top)) {
-    Json mesh = Json::array();
-    for (const MeshAxis& axis : one.grouping.mesh())
-      mesh.push_back({{"name", axis.name}, {"size", axis.size}});
-    Json annotations = Json::array();
-    for (const Annotation& annotation : one.annotations)
-      annotations.push_back(annotation_json(annotation));
-    const auto ratio = ratio_of(one);
-    const auto usd = one.expense.usd();
-    json["best"].push_back(
-        {{"words", sizes_of(one) + use_of(one) + "; " + solver_of(one) + idle_of(one)},
-         {"by", one.by},
-         {"doc", one.doc},
-         {"mesh", std::move(mesh)},
-         {"micro_batch", one.grouping.strategy.micro_batch},
-         {"granularity", one.grouping.strategy.granularity},
-         {"use", one.grouping.place.use},
-         {"time_s", one.step.in_base()},
-         {"low_s", one.low.in_base()},
-         {"high_s", one.high.in_base()},
-         {"evidence", study::evidence_json(one.unmeasured)},
-         {"estimate_s", one.estimate ? Json(one.estimate->in_base()) : Json(nullptr)},
-         {"estimate_over_simulated", ratio ? Json(*ratio) : Json(nullptr)},
-         {"gap", one.gap},
-         {"solver", one.solver},
-         {"timed_out", one.timed_out},
-         {"operators_split", one.operators_split},
-         {"model_tflops_per_gpu", one.tflops_per_device},
-         {"fits", one.fits},
-         {"idle_devices", one.idle},
-         {"usd_per_step", usd ? Json(*usd / 1_USD) : Json(nullptr)},
-         {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
-         {"peak_bytes", whole(one.peak)},
-         {"headroom_bytes", whole(one.headroom())},
-         {"breakdown_s", record::write(one.breakdown)},
-         {"annotations", std::move(annotations)}});
-  }
-  return json.dump(1, ' ') + "\n";
+                              std::int64_t top, Asked asked) {
+  asked.digests = digests_of(study);
+  const GraphSearchReport report{&study, &result, top, std::move(asked)};
+  return record::text_of(record::write(report), 1);
 }
 
 std::string graph_search_csv(const GraphSearchResult& result, std::int64_t top) {
-  std::string text =
-      "rank,by,time_s,low_s,high_s,estimate_s,gap,peak_bytes,headroom_bytes,fits,mesh,idle_"
-      "devices,unmeasured_share,evidence\n";
-  std::int64_t rank = 0;
-  for (const GraphCandidate& one : top_of(result, top)) {
-    std::string mesh;
+  std::vector<Json> rows;
+  for (const GraphCandidate& one : top_of(result.simulated, top)) {
+    std::vector<std::string> mesh;
     for (const MeshAxis& axis : one.grouping.mesh())
-      mesh += fmt::format("{}{}={}", mesh.empty() ? "" : " ", axis.name, axis.size);
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, csv_field(one.by),
-                        one.step.in_base(), one.low.in_base(), one.high.in_base(),
-                        one.estimate ? fmt::format("{}", one.estimate->in_base()) : "", one.gap,
-                        whole(one.peak), whole(one.headroom()), one.fits, csv_field(mesh), one.idle,
-                        one.unmeasured.share, csv_field(join(one.unmeasured.remarks, "; ")));
+      mesh.push_back(fmt::format("{}={}", axis.name, axis.size));
+    rows.push_back(record::write(one));
+    rows.back()["rank"] = rows.size();
+    rows.back()["mesh"] = join(mesh, " ");
   }
-  return text;
+  std::vector<record::Column> columns;
+  for (const char* name : {"rank", "by", "time_s", "low_s", "high_s", "estimate_s", "gap",
+                           "peak_bytes", "headroom_bytes", "fits", "mesh", "idle_devices"})
+    columns.push_back({name});
+  columns.push_back({"unmeasured_share", "evidence/unmeasured_share"});
+  columns.push_back({"evidence", "evidence/remarks"});
+  return record::csv(columns, rows);
 }
 
 }  // namespace foreshard::search

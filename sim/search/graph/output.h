@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/record/forward.h"
+
 #include "sim/search/asked.h"
 #include "sim/search/graph/search.h"
 
@@ -13,8 +15,19 @@ namespace foreshard::search {
 
 std::string graph_search_text(const study::LoadedStudy& study, const GraphSearchResult& result,
                               std::int64_t top);
+/// \param asked  the question, without its digests.
 std::string graph_search_json(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top, const Asked& asked = {});
+                              std::int64_t top, Asked asked = {});
+
+/// The result with its question.
+struct GraphSearchReport {
+  const study::LoadedStudy* study;
+  const GraphSearchResult* result;
+  std::int64_t top;  ///< Plans that are listed.
+  Asked asked;
+};
+const record::Record<GraphSearchReport>& record_of(const GraphSearchReport*);
+
 /// CSV with a line for each of the `top` best plans.
 std::string graph_search_csv(const GraphSearchResult& result, std::int64_t top);
 
