@@ -218,7 +218,7 @@ const Record<GraphCandidate>& record_of(const GraphCandidate*) {
           .field("granularity",
                  record::at<&One::grouping, &Grouping::strategy, &Strategy::granularity>,
                  "Micro-batches that each stage takes in a pass; empty: one.")
-          .field("use", record::at<&One::grouping, &Grouping::place, &Place::use>,
+          .field("use", record::at<&One::grouping, &Grouping::place, &DeviceSubset::use>,
                  "Nodes; empty: same as the study's.")
           .field("time_s", &One::step, "Simulated.")
           .field("low_s", &One::low)
