@@ -45,7 +45,8 @@ comm::Parameters start() {
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
-  value_of(read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
+  auto input = value_of(
+      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   comm::Parameters truth = start();
   for (auto& form : truth.forms) {
     form.base = 1.4 * form.base;
@@ -70,8 +71,7 @@ TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
 }
 
 TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {
-  auto input = value_of(
-      read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
+  value_of(read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start()));
   const std::string text = to_yaml(start(), "# header\n");
   const auto path = std::filesystem::path(testing::TempDir()) / "calibrated.yaml";
   std::ofstream(path) << text;
