@@ -15,6 +15,7 @@
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/layout.h"
 #include "strategies/graph/model.h"
 #include "strategies/launch/launch.h"
 #include "strategies/parallelism/strategy.h"

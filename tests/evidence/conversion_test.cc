@@ -1,5 +1,6 @@
 // Printed rates as step times, by the formulas that sources print.
 
+#include "evidence/training.h"
 #include "tests/test.h"
 
 namespace foreshard::accuracy::conversion_test {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "evidence/accuracy.h"
 #include "evidence/setting.h"
+#include "evidence/training.h"
 #include "tests/test.h"
 
 namespace foreshard::accuracy {

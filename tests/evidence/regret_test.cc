@@ -1,5 +1,6 @@
 // Groups of measured strategies, and what a search among them takes.
 
+#include "evidence/accuracy.h"
 #include "evidence/report.h"
 #include "tests/evidence/tables.h"
 #include "tests/test.h"

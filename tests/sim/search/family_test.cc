@@ -128,9 +128,9 @@ TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   const sim::SimulatedCost cost(cluster, study.communication);
   Estimator estimator(study.model, cluster, study.pool.devices, cost);
   Estimator alone(study.model, cluster, study.pool.devices, cost);
-  const auto ways = recompute_choices(study.model, study.strategy);
+  const auto choices = recompute_choices(study.model, study.strategy);
   ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), IsEmpty());
-  const Family family(study.strategy, study.model, ways);
+  const Family family(study.strategy, study.model, choices);
   Comparing comparing(family, alone);
   ASSERT_EQ(message_of(estimator.family(family, comparing)), "accepted");
   EXPECT_EQ(comparing.met, family.size());
@@ -296,8 +296,8 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
     const auto cluster = value_of(cluster_of(study, study.pool.devices));
     const sim::SimulatedCost cost(cluster, study.communication);
     Estimator estimator(study.model, cluster, study.pool.devices, cost);
-    const auto ways = recompute_choices(study.model, study.strategy);
-    const Family family(study.strategy, study.model, ways);
+    const auto choices = recompute_choices(study.model, study.strategy);
+    const Family family(study.strategy, study.model, choices);
     Fitting all(Bytes::from_base(-1e18), true);
     ASSERT_TRUE(estimator.family(family, all).ok());
     ASSERT_EQ(std::ssize(all.rooms), family.size());
@@ -328,7 +328,7 @@ TEST(Shortlist, CountsEachMemberOnce) {
   const auto cluster = value_of(cluster_of(study, study.pool.devices));
   const sim::SimulatedCost cost(cluster, study.communication);
   Estimator estimator(study.model, cluster, study.pool.devices, cost);
-  const auto ways = recompute_choices(study.model, study.strategy);
+  const auto choices = recompute_choices(study.model, study.strategy);
   Shortlist keeper({}, 16, study.model, false);
   std::int64_t members = 0;
   for (const Strategy& base :
@@ -371,7 +371,7 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
   ASSERT_FALSE(found.simulated.empty());
 
   const auto cluster = value_of(cluster_of(study, study.pool.devices));
-  const auto ways = recompute_choices(study.model, study.strategy);
+  const auto choices = recompute_choices(study.model, study.strategy);
   std::optional<Seconds> best;
   std::int64_t fit = 0;
   std::int64_t all = 0;
@@ -396,7 +396,7 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
       }
     }
   }
-  EXPECT_EQ(all, 1 + 2 * std::ssize(ways.all));
+  EXPECT_EQ(all, 1 + 2 * std::ssize(choices.all));
   EXPECT_EQ(found.considered, all);
   EXPECT_GT(fit, 0);
   ASSERT_TRUE(best);

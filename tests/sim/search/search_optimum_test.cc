@@ -278,7 +278,7 @@ TEST(Search, SimulatesWhatEstimatesFoundInTime) {
   const study::LoadedStudy study =
       study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm}");
   const auto cluster = value_of(cluster_of(study, study.pool.devices));
-  const Place place{.pool = study.pool, .use = {}};
+  const DeviceSubset place{.pool = study.pool, .use = {}};
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = study.pool.size();
   std::vector<Candidate> candidates;
@@ -327,7 +327,7 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
   SearchResult result = *found;
   result.simulated.front().fits = false;
   const auto cluster = value_of(cluster_of(study, study.pool.devices));
-  const auto places = value_of(places_of(study, cluster));
+  const auto places = value_of(device_subsets_of(study, cluster));
   const Deadline deadline(options);
   Simulations simulations(study, options, deadline);
   race_on_hosts(study, cluster, places, options, {}, deadline, simulations, result);

@@ -43,7 +43,7 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
                  "{global_batch: 32, framework: deepspeed-zero3, offload_optimizer: cpu}"),
         study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}")}) {
     const auto cluster = value_of(cluster_of(study, study.pool.devices));
-    const auto places = value_of(places_of(study, cluster));
+    const auto places = value_of(device_subsets_of(study, cluster));
     const auto space = enumerate(
         {.level = 3, .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
         study.strategy, study.model, study.pool.size());
@@ -162,7 +162,7 @@ class TwoNodes : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     auto socket = value_of(net::connect_to(place->address(), place->port, 5_s));
     team::send(socket.get(), {"hello", "1", job_of(study_, "v").work, "t"});
-    EXPECT_EQ(team::receive(socket.get()), team::Words{"welcome"});
+    EXPECT_EQ(team::receive(socket.get()), team::Message{"welcome"});
     team::send(socket.get(), {"next"});
     const auto task = team::receive(socket.get());
     EXPECT_TRUE(task && task->size() == 3 && task->front() == "simulate");

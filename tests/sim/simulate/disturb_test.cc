@@ -11,7 +11,6 @@ namespace {
 
 using disturbance::FailureReaction;
 using disturbance::Plan;
-using disturbance::Then;
 
 // The link by which a device sends.
 LinkId link_out_of(const ClusterView& cluster, std::int32_t device) {

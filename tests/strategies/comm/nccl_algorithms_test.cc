@@ -1,5 +1,6 @@
 // What NCCL's younger algorithms put on links, worked out by hand; which of them are taken.
 
+#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
 #include "tests/test.h"
 

@@ -2,6 +2,8 @@
 #include "tests/strategies/execute/random_layouts.h"
 #include "tests/test.h"
 
+#include "strategies/graph/layout.h"
+
 namespace foreshard::layout_text_test {
 
 Layout read(const std::string& text, const Shape& shape) {

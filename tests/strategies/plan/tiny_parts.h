@@ -55,7 +55,7 @@ inline void set_data(Strategy& strategy, std::int64_t ranks, std::int64_t zero_s
   strategy.zero_stage = zero_stage;
 }
 
-inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
+inline StepPlan planned(const PlannedModel& parts, const Strategy& strategy) {
   auto plan = value_of(make_plan(parts, strategy));
   EXPECT_EQ(message_of(verify(plan)), "accepted");
   return plan;

@@ -1,6 +1,8 @@
 
 #include "tests/test.h"
 
+#include "strategies/reshard/within_mesh.h"
+
 namespace foreshard::reshard::direct_test {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};

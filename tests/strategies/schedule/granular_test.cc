@@ -4,6 +4,8 @@
 #include "tests/strategies/plan/tiny_parts.h"
 #include "tests/test.h"
 
+#include "strategies/schedule/schedules.h"
+
 namespace foreshard::schedule::granular_test {
 
 using Taken = std::vector<std::int64_t>;

@@ -3,6 +3,8 @@
 
 #include "tests/test.h"
 
+#include "validate/compare/timeline.h"
+
 namespace foreshard::compare {
 namespace {
 

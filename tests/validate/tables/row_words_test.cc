@@ -2,6 +2,8 @@
 
 #include "tests/test.h"
 
+#include "validate/tables/collective_rows.h"
+
 namespace foreshard::accuracy::row_words_test {
 
 using Names = std::vector<std::string>;

@@ -4,6 +4,8 @@
 
 #include "tests/test.h"
 
+#include "validate/tables/outcome.h"
+
 namespace foreshard::accuracy {
 namespace {
 
