@@ -534,9 +534,9 @@ std::string likely_causes(const Outcome& row, const std::optional<Tendency>& tab
     causes.emplace_back("rates or links that nobody measured on its devices");
   if (table) causes.push_back("its table is " + in_words(*table));
   if (row.breakdown) {
-    const auto beside =
-        std::ranges::max_element(sim::kBreakdownParts.begin() + 1, sim::kBreakdownParts.end(), {},
-                                 [&](const sim::BreakdownPart& part) { return share_of(row, part); });
+    const auto beside = std::ranges::max_element(
+        sim::kBreakdownParts.begin() + 1, sim::kBreakdownParts.end(), {},
+        [&](const sim::BreakdownPart& part) { return share_of(row, part); });
     causes.push_back(fmt::format("{:.0f} % computation, {:.0f} % {}",
                                  100 * share_of(row, sim::kBreakdownParts.front()),
                                  100 * share_of(row, *beside), beside->name));

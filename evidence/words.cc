@@ -86,7 +86,10 @@ const std::vector<Module>& modules() {
       {"act", {LayerPart::kActivation}, {LayerPart::kExpertActivation}},
       {"moe_act", {}, {LayerPart::kExpertActivation}},
       {"mlp", {LayerPart::kMlpUp, LayerPart::kActivation, LayerPart::kMlpDown}, {}},
-      {"moe", {}, {LayerPart::kRouting, LayerPart::kExpertsUp, LayerPart::kExpertActivation, LayerPart::kExpertsDown}},
+      {"moe",
+       {},
+       {LayerPart::kRouting, LayerPart::kExpertsUp, LayerPart::kExpertActivation,
+        LayerPart::kExpertsDown}},
       {"shared_experts", {}, {LayerPart::kSharedExperts}},
   };
   return list;
@@ -110,7 +113,7 @@ std::vector<std::string> words_of(std::string_view text) {
 
 // The parts that the named modules recompute in this model; nothing if a name is unknown.
 std::optional<std::vector<LayerPart>> parts_of(const std::vector<std::string>& names,
-                                          const Model& model) {
+                                               const Model& model) {
   std::vector<LayerPart> parts;
   const auto kinds = model.layer_kinds();
   for (const std::string& name : names) {
@@ -168,8 +171,8 @@ Status read_recomputation(const std::string& column, const Model& model, Strateg
     return {};
   } else if (contains(text, "op-level sac")) {
     strategy.recompute = Recompute::kSelective;
-    strategy.recompute_parts = {LayerPart::kNorm, LayerPart::kRope, LayerPart::kMlpUp, LayerPart::kActivation,
-                                LayerPart::kResidual};
+    strategy.recompute_parts = {LayerPart::kNorm, LayerPart::kRope, LayerPart::kMlpUp,
+                                LayerPart::kActivation, LayerPart::kResidual};
     if (strategy.tensor_parallel == 1) strategy.recompute_parts.push_back(LayerPart::kAttentionOut);
     return {};
   } else if (text == "save_dot_only") {

@@ -12,8 +12,8 @@
 #include "base/result.h"
 #include "evidence/row_format.h"
 
-#include "strategies/graph/part.h"
 #include "strategies/graph/model.h"
+#include "strategies/graph/part.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::accuracy {

@@ -18,8 +18,8 @@
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/strategy_keys.h"
-#include "strategies/parallelism/strategy.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 namespace {

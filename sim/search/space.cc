@@ -538,7 +538,7 @@ std::string_view misfit_text(std::string_view key) {
 // space names.
 
 std::optional<launch::Limitation> limitation_in(const Strategy& strategy, const Model& model,
-                                              const SearchSpace& space) {
+                                                const SearchSpace& space) {
   if (space.any_framework) return std::nullopt;
   const auto is_named = [&](std::string_view key) {
     if (key == "zero_stage") return !space.zero_stage.empty();

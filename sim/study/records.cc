@@ -27,7 +27,7 @@ const record::Record<MemoryUse>& record_of(const MemoryUse*) {
     record::Record<MemoryUse> all("memory_by_kind", "Bytes of one device at its peak.");
     for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind)
       std::move(all).field(std::string(kMemoryParts[kind]),
-                                 [kind](const MemoryUse& use) { return use.by_kind[kind]; });
+                           [kind](const MemoryUse& use) { return use.by_kind[kind]; });
     return all;
   }();
   return record;

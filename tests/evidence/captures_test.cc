@@ -1,7 +1,6 @@
 
-#include "tests/test.h"
-
 #include "evidence/words.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {

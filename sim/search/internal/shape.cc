@@ -175,7 +175,9 @@ class Compiler {
   Work of_copies(const Action& action, std::int32_t of_class) const {
     const plan::GradientCopies& copies = plan_.copies[index(action.what)];
     if (copies.roles.size() > 1) return {.kind = TimedAction::Kind::kTie};
-    const auto is_earlier = [&](const plan::GradientCopies& other) { return other.roles == copies.roles; };
+    const auto is_earlier = [&](const plan::GradientCopies& other) {
+      return other.roles == copies.roles;
+    };
     return {.kind = TimedAction::Kind::kCopies,
             .role = of_class,
             .other = static_cast<std::int32_t>(std::count_if(

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "tests/test.h"
 
-
 namespace foreshard::elastic::history_test {
 
 constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());

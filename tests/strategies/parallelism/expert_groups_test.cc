@@ -1,9 +1,8 @@
-#include "strategies/parallelism/strategy.h"
-
 #include "tests/test.h"
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {

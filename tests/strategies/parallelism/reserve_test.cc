@@ -1,8 +1,7 @@
 // A context, and a communicator for each kind of parallelism that has several ranks.
-#include "strategies/parallelism/strategy.h"
-
 #include "tests/test.h"
 
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {
