@@ -379,13 +379,15 @@ TEST(Forms, PairsOfAnExchangeDoNotSpeedEachOtherUp) {
 TEST(BestForm, IsTheFasterOneForTheSize) {
   const auto cluster = star(2);
   Parameters parameters = one_form("direct");
-  FormParameters& form = parameters.forms[0];
+  FormParameters form = parameters.forms[0];
   form.protocol = Protocol::kLl;
   form.base = 1_us;
   form.efficiency.nvlink = 0.5;
+  parameters.forms = {form};
   form.protocol = Protocol::kSimple;
   form.base = 3_us;
   form.efficiency.nvlink = 1;
+  parameters.forms.push_back(form);
   const auto choose = [&](Bytes bytes) {
     return predict(CollectiveKind::kSend, bytes, everyone(cluster), parameters)->form.protocol;
   };

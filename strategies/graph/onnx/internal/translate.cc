@@ -186,7 +186,7 @@ Status einsum(Scope& scope, const Node& node) {
   std::vector<TensorId> operands;
   for (const ValueIndex each : node.inputs) operands.push_back(scope.tensor(each));
   if (equation.find("->") == std::string::npos || equation.find('.') != std::string::npos)
-    return unsupported(node, "only equations with '->' and without '...' are");
+    return unsupported(node, "only equations with '->' and without '...' are supported");
   return emit(scope, node, "einsum", operands, {{"equation", equation}});
 }
 
@@ -299,7 +299,7 @@ Status split(Scope& scope, const Node& node) {
   const std::int64_t axis = positive_axis(integer_of(node, "axis", 0), shape);
   Integers sizes;
   for (const ValueIndex output : node.outputs) {
-    if (output == kNone) return unsupported(node, "outputs that are left out are");
+    if (output == kNone) return unsupported(node, "outputs that are left out are not supported");
     sizes.push_back(shape_of(scope, output).at(static_cast<std::size_t>(axis)));
   }
   FORESHARD_ASSIGN(const auto pieces,
@@ -319,7 +319,7 @@ Status slice(Scope& scope, const Node& node) {
   const auto steps =
       input(node, 4) == kNone ? std::nullopt : integers_of(scope.value(node.inputs[4]));
   if (!starts || !ends || starts->size() != ends->size())
-    return unsupported(node, "bounds that are known only when it runs are");
+    return unsupported(node, "bounds that are known only when it runs are not supported");
   if (!axes) {
     axes.emplace();
     for (std::size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<std::int64_t>(i));
@@ -329,7 +329,7 @@ Status slice(Scope& scope, const Node& node) {
     const std::int64_t axis = positive_axis((*axes)[i], shape);
     const std::int64_t extent = shape.at(static_cast<std::size_t>(axis));
     const std::int64_t by = steps && i < steps->size() ? (*steps)[i] : 1;
-    if (by < 1) return unsupported(node, "slices backwards are");
+    if (by < 1) return unsupported(node, "slices backwards are not supported");
     const auto bound = [&](std::int64_t at) {
       return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
     };
@@ -348,12 +348,12 @@ Status pad(Scope& scope, const Node& node) {
   const auto pads = listed(scope, node, "pads", 1);
   const std::size_t rank = shape.size();
   if (!pads || pads->size() != 2 * rank || text_of(node, "mode", "constant") != "constant")
-    return unsupported(node, "only padding with a constant by known amounts is");
+    return unsupported(node, "only padding with a constant by known amounts is supported");
   TensorId x = scope.tensor(node.inputs[0]);
   for (std::size_t d = 0; d < rank; ++d) {
     const std::int64_t before = (*pads)[d];
     const std::int64_t after = (*pads)[d + rank];
-    if (before < 0 || after < 0) return unsupported(node, "negative pads are");
+    if (before < 0 || after < 0) return unsupported(node, "negative pads are not supported");
     if (before == 0 && after == 0) continue;
     const auto next =
         step(scope, node, std::to_string(d), "pad", {x},
@@ -391,7 +391,7 @@ Status gather(Scope& scope, const Node& node) {
 Status top_k(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.outputs[0]);
   if (positive_axis(integer_of(node, "axis", -1), shape) + 1 != std::ssize(shape))
-    return unsupported(node, "only the last dimension is");
+    return unsupported(node, "only the last dimension is supported");
   FORESHARD_ASSIGN(const auto made,
                    add_operator(scope.graph(), {.type = "top_k",
                                                 .name = node.name,

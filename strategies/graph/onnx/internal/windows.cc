@@ -89,7 +89,7 @@ Status convolution(Scope& scope, const Node& node) {
 
 Status pool(Scope& scope, const Node& node) {
   if (std::ranges::count(node.outputs, kNone) + 1 < std::ssize(node.outputs))
-    return unsupported(node, "the indices of its maxima are");
+    return unsupported(node, "the indices of its maxima are not supported");
   Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
   if (!node.op.starts_with("Global")) {
     const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
@@ -118,7 +118,8 @@ Status local_response_norm(Scope& scope, const Node& node) {
   const Shape shape = shape_of(scope, node.inputs[0]);
   const std::int64_t size = integer_of(node, "size", 1);
   const std::int64_t pixels = shape.size() < 3 ? 0 : count_of(shape) / (shape[0] * shape[1]);
-  if (pixels == 0 || size < 1) return unsupported(node, "only norms over channels of images are");
+  if (pixels == 0 || size < 1)
+    return unsupported(node, "only norms over channels of images are supported");
   const auto number = [&](const char* name) {  // its value does not affect costs
     return scope.constant(node.name + "." + name, {scope.graph()[x].dtype, {1}});
   };
