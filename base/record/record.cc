@@ -72,6 +72,8 @@ Json schema(const Fields& fields) {
 }
 
 Json or_null(Json schema) {
+  if (schema.size() == 1 && schema.contains("type") && schema["type"].is_string())
+    return {{"type", Json::array({schema["type"], "null"})}};
   return {{"anyOf", Json::array({std::move(schema), {{"type", "null"}}})}};
 }
 

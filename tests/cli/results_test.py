@@ -28,6 +28,8 @@ UNSEEN = {
         "timing", "events", "step_s", "event_s",  # of GPUs
         "gemms", "count", "tried", "taken_s", "fastest_s",  # likewise
     },
+    # of strategies with something on the hosts, which results of searches have
+    "replan": {"offload_activation_layers", "offload_optimizer", "offload_parameters"},
     "graph_search": {"partial", "option", "value"},  # of a study's own annotations; no options
     # tests/strategies/program_ir has them.
     "program": {"device_of_rank", "launch_times_s", "roots", "transfers", "matrix_units"},

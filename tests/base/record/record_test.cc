@@ -121,7 +121,7 @@ TEST(Record, DescribesWhatItWrites) {
   EXPECT_EQ(schema["properties"]["shares"]["additionalProperties"], Json({{"type", "number"}}));
   EXPECT_EQ(schema["properties"]["group"]["properties"]["size"], Json({{"type", "integer"}}));
   EXPECT_EQ(schema["definitions"]["inner"]["properties"]["time_s"].dump(),
-            R"({"anyOf":[{"type":"number"},{"type":"null"}]})");
+            R"({"type":["number","null"]})");
   const auto& required = schema["required"];
   EXPECT_NE(std::ranges::find(required, "on"), required.end());
   EXPECT_EQ(std::ranges::find(required, "note"), required.end());
