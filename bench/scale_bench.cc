@@ -99,7 +99,8 @@ T need(Result<T> result) {
 }
 
 // Simulates one step phase by phase, then as a whole; prints the times and writes a line of CSV.
-// The peak of memory is that of the phases, before the whole runs.
+// The peak of memory is read after the
+// phases, before the whole runs.
 void run_step(const StepCase& step, const std::string& catalogue, double reference, FILE* csv) {
   double last = processor_seconds();
   const auto lap = [&last] {

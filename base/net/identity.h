@@ -39,8 +39,8 @@ Environment environment();
 /// (mpiexec of HPE's PALS), else PMI_RANK, PMI_SIZE and MPI_LOCALRANKID (Hydra: mpiexec of MPICH
 /// and Intel MPI), else SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID (srun). One rank alone where
 /// none of them is set. SLURM's variables come last, because batch scripts have them too, and so
-/// do the processes that mpirun starts in one. Flux and srun may also set PMI's variables, so those
-/// of Flux, PALS and Hydra count only where all three of the same launcher are set.
+/// do the processes that mpirun starts in one. Flux and srun may also set PMI's variables, so the
+/// variables of Flux, PALS and Hydra count only where all three of the same launcher are set.
 /// Source: PyTorch, "torchrun (Elastic Launch)"; Open MPI 5.0, section 11.1, "Environment variables
 /// set for MPI applications"; flux-core, src/shell/task.c; MPICH, src/pm/hydra, proxy; Argonne
 /// Leadership Computing Facility, "Running Jobs on Aurora" (PALS); Slurm, srun(1), "Output

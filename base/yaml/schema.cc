@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Constraints = std::vector<Constraint>;
 
-// Writes the schema of `root` and, as definitions, those of all structs that it refers to.
+// Writes the schema of `root`, with a definition for each struct that it refers to.
 class Writer {
  public:
   explicit Writer(const Type& root) : root_(root) {}

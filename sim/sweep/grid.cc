@@ -13,7 +13,7 @@ namespace foreshard::sweep {
 namespace {
 
 // Removes the double quotes of a YAML scalar. A scalar that is not quoted, or whose quotes have
-// escapes inside, is returned as it is.
+// escapes inside, is returned unchanged.
 std::string unquoted(const std::string& text) {
   const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
                       text.find_first_of("\"\\", 1) == text.size() - 1;

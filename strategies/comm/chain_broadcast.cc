@@ -4,12 +4,12 @@
 //     time   = (p-1) latency + B / bandwidth + (p-2) chunk / bandwidth
 //     volume = B for each member that sends (all but the last of the chain), (p-1) B in total
 //
-// The bytes travel as chunks of bounded size, one behind the other. The last term of the time is
-// that of filling this pipeline: the first chunk crosses p-2 hops before the last hop begins. With
-// several rings, each carries an equal part of the bytes. comm::algorithms() lists it
-// (registry.cc). Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
-// operations in MPICH", IJHPCA 19(1), 2005; Sanders, Speck and Träff, "Two-tree algorithms for full
-// bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009, section 2.
+// The bytes travel as chunks of bounded size, one behind the other. The last term is the time to
+// fill this pipeline: the first chunk crosses p-2 hops before the last hop begins. With several
+// rings, each carries an equal part of the bytes. comm::algorithms() lists it (registry.cc).
+// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+// MPICH", IJHPCA 19(1), 2005; Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
+// broadcast, reduction and scan", Parallel Computing 35(12), 2009, section 2.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"

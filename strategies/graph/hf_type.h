@@ -22,7 +22,7 @@ struct HfSize {
   std::vector<std::string> keys() const { return key ? key->words : std::vector<std::string>(); }
 };
 
-/// Properties of a model, named as in `Model`. One without a value leaves the model's as it is.
+/// Properties of a model, named as in `Model`. A trait without a value leaves the model unchanged.
 struct HfTraits {
   std::optional<Norm> norm{};
   std::optional<Activation> activation{};
@@ -140,7 +140,7 @@ struct HfType {
   std::optional<HfImage> image{};
   std::optional<HfSize> token_types{};
   std::vector<HfClass> classes{};  ///< The first is that of a file which names none.
-  std::vector<HfRule> rules{};     ///< In turn: a later one changes what an earlier one set.
+  std::vector<HfRule> rules{};     ///< Applied in order: later ones change what earlier ones set.
   HfFinish finish = HfFinish::kNone;
 };
 

@@ -91,8 +91,8 @@ DType dtype_of(Quantization recipe);
 
 /// The kernels that quantize a tensor of `rows` x `columns` elements of type `from` (16 bits)
 /// for the products; with `both`, also the copy along the other dimension, which the gradient of a
-/// weight reads. The `rows` are those of all `experts` together; the rows of each expert are a
-/// separate tensor, with kernels of its own.
+/// weight reads. `rows` counts the rows of all `experts`; the rows of each expert are a separate
+/// tensor, with kernels of its own.
 /// fp8-current takes four kernels: one sets the maximum to 0, one finds it, one makes the scale,
 /// one copies. Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe/
 /// current_scaling.cu (zero_amax_kernel, amax_kernel, compute_scale_from_amax_kernel).

@@ -18,8 +18,8 @@ namespace {
 using program::CollectiveKind;
 
 // Constants of src/graph/tuning.cc, v2.28.9. An efficiency is the fraction that an algorithm or
-// protocol reaches of the bandwidth that NCCL's graph search found; those of a protocol multiply
-// those of its algorithm.
+// protocol reaches of the bandwidth that NCCL's graph search found; the efficiency of a protocol
+// multiplies the efficiency of its algorithm.
 constexpr double kRingLlEfficiency = 0.5;
 constexpr double kRingLl128Efficiency = 0.92;
 constexpr double kTreeEfficiency = 0.92;
@@ -251,8 +251,8 @@ class Tuner {
     return (intra + (one_node() ? 0 : inter)) * 1_us;
   }
 
-  // The latency of a ring or chain, in microseconds, from that of its start (`base`) and of a
-  // message inside a node and between nodes.
+  // The latency of a ring or chain, in microseconds, from the latency of its start (`base`), of a
+  // message inside a node (`intra`) and of a message between nodes (`inter`).
   double ring_latency(double base, double intra, double inter, Protocol protocol) const {
     const double overhead = one_node()
                                 ? 0

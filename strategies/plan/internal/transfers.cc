@@ -47,9 +47,9 @@ class Transfers {
     const ActionRef first = role_.first_pass(section);
     const ActionRef last = role_.last_pass(section);
 
-    // Actions for which the first pass waits or, in a slot without passes, the send. Of two slots
-    // that run beside each other, the second does not wait for the send of the first; the slot
-    // after both does.
+    // Actions for which the first pass waits or, in a slot without passes, the send. If a slot runs
+    // beside the slot before it, it does not wait for the send of that slot; the slot after both
+    // does.
     std::vector<ActionRef> awaited;
     if (slot.beside)
       awaited = std::exchange(awaited_by_both_, {});

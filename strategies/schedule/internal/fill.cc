@@ -51,8 +51,8 @@ class Filler {
     bool is_weight = false;
     std::size_t stage = 0;
     Slot slot{};
-    // The earliest slot comes first. Of slots that begin at the same time, weight gradients come
-    // last, since no other stage waits for them.
+    // The earliest slot comes first. If slots begin at the same time, weight gradients come last,
+    // since no other stage waits for them.
     auto order() const { return std::tuple(begin, is_weight, stage); }
   };
 
