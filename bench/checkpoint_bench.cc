@@ -53,8 +53,8 @@ std::vector<TensorEntry> transformer(std::int64_t layers, std::int64_t tensor_pa
                             .attribute = {.dims = {{}, {0}}}};
     Layout by_rows = by_columns;
     by_rows.attribute.dims = {{0}, {}};
-    Layout replicated = by_columns;
-    replicated.attribute.dims = {{}};
+    Layout unsplit = by_columns;
+    unsplit.attribute.dims = {{}};
     const auto add = [&](const char* name, Shape shape, const Layout& layout) {
       tensors.push_back({.name = fmt::format("layers.{}.{}.weight", layer, name),
                          .type = ElementType::kBf16,
@@ -65,8 +65,8 @@ std::vector<TensorEntry> transformer(std::int64_t layers, std::int64_t tensor_pa
     add("attention_out", {kHidden, kHidden}, by_rows);
     add("mlp_up", {kHidden, 4 * kHidden}, by_columns);
     add("mlp_down", {4 * kHidden, kHidden}, by_rows);
-    add("attention_norm", {kHidden}, replicated);
-    add("mlp_norm", {kHidden}, replicated);
+    add("attention_norm", {kHidden}, unsplit);
+    add("mlp_norm", {kHidden}, unsplit);
   }
   return tensors;
 }

@@ -99,8 +99,8 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
   for (const auto& [primitive, axes, volume] :
        direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh)) {
     const auto is_one = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
-    for (const auto& split :
-         splits_of(lies, mesh))  // Only the minor axes of a dimension can leave it.
+    // Only the minor axes of a dimension can leave it.
+    for (const auto& split : splits_of(lies, mesh))
       if (std::find_if_not(std::ranges::find_if(split, is_one), split.end(), is_one) != split.end())
         return std::nullopt;
     Attribute next = with_axes_of(lies, to, axes);

@@ -65,8 +65,8 @@ namespace {
 bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work) {
   const auto micro_batches = static_cast<double>(strategy.micro_batches());
   const std::int64_t stages = strategy.pipeline_parallel;
-  const std::int64_t pieces =
-      strategy.virtual_stages;  // chunks per stage, each of at least one layer
+  // Chunks of one stage, each of at least one layer.
+  const std::int64_t pieces = strategy.virtual_stages;
   constexpr double kRounding = 1e-9;
   Seconds before;        // time in the first pieces of the stages before
   Seconds least_before;  // its lower limit
