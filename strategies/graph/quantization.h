@@ -54,7 +54,7 @@
 
 namespace foreshard {
 
-/// A recipe of the table above; kNone: linear layers compute in the precision of the others.
+/// A recipe of the table above; kNone: linear layers compute in the precision of the rest.
 enum class Quantization : std::uint8_t {
   kNone,
   kFp8Delayed,

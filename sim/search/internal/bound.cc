@@ -1,5 +1,5 @@
 // The lower bound of a step, by which the search leaves out strategies without simulating them.
-// The comment at the top of estimate.h derives it.
+// The comment at the top of estimate.h describes it.
 #include "sim/search/internal/bound.h"
 
 #include <algorithm>
