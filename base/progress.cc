@@ -1,3 +1,5 @@
+// The progress line of searches, sweeps and other long work: drawn on a terminal from a second on,
+// redrawn in place, and erased at the end.
 #include "base/progress.h"
 
 #include <cstdio>
@@ -11,9 +13,10 @@ namespace foreshard {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kQuiet = 1s;  // Work that ends sooner shows nothing.
-constexpr auto kRedraw = 100ms;
+constexpr auto kFirstDraw = 1s;  // from the start; shorter work shows no line
+constexpr auto kRedraw = 100ms;  // least time between two draws
 
+// Whether the environment variable is set and not empty.
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
@@ -25,6 +28,7 @@ TerminalTraits stderr_traits() {
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
   const bool interactive = ::isatty(STDERR_FILENO) == 1 && !dumb && !is_set("CI");
+  // Whoever wants no colour gets no other escape sequences either.
   return {.interactive = interactive, .escapes = interactive && !is_set("NO_COLOR")};
 }
 
@@ -33,9 +37,9 @@ std::string progress_line(const std::string& what, std::int64_t done, std::int64
   if (total <= 0) return fmt::format("{} {}", what, done);
   std::string line = fmt::format("{} {}/{} ({} %)", what, done, total, 100 * done / total);
   if (done > 0 && done < total) {
-    const double left =
+    const double seconds_left =
         elapsed.count() * static_cast<double>(total - done) / static_cast<double>(done);
-    line += fmt::format(", {:.0f} s left", left);
+    line += fmt::format(", {:.0f} s left", seconds_left);
   }
   return line;
 }
@@ -48,32 +52,33 @@ Progress::Progress(std::string what, std::int64_t total, TerminalTraits traits)
       total_(total),
       traits_(traits),
       start_(Clock::now()),
-      next_((start_ + kQuiet).time_since_epoch().count()) {}
+      next_draw_((start_ + kFirstDraw).time_since_epoch().count()) {}
 
-void Progress::tick(std::int64_t done) {
-  const std::int64_t now_done = done_.fetch_add(done, std::memory_order_relaxed) + done;
+void Progress::tick(std::int64_t steps) {
+  const std::int64_t done = done_.fetch_add(steps, std::memory_order_relaxed) + steps;
   if (!traits_.interactive) return;
   const auto now = Clock::now();
-  auto due = next_.load(std::memory_order_relaxed);
+  auto due = next_draw_.load(std::memory_order_relaxed);
   if (now.time_since_epoch().count() < due) return;
-  // One thread wins the right to draw; the others go on with their work.
-  if (!next_.compare_exchange_strong(due, (now + kRedraw).time_since_epoch().count())) return;
+  // One thread gets the turn to draw; the others go on with their work. The lock is for a turn that
+  // lasts until the next one.
+  if (!next_draw_.compare_exchange_strong(due, (now + kRedraw).time_since_epoch().count())) return;
 
   const std::lock_guard lock(drawing_);
-  std::string line = progress_line(what_, now_done, total_, now - start_);
+  std::string line = progress_line(what_, done, total_, now - start_);
   const std::size_t length = line.size();
-  if (length < drawn_) line.append(drawn_ - length, ' ');
-  drawn_ = length;
+  if (length < drawn_length_) line.append(drawn_length_ - length, ' ');
+  drawn_length_ = length;
   std::fprintf(stderr, "\r%s", line.c_str());
   std::fflush(stderr);
 }
 
 Progress::~Progress() {
-  if (drawn_ == 0) return;
+  if (drawn_length_ == 0) return;
   if (traits_.escapes)
     std::fputs("\r\x1b[K", stderr);
   else
-    std::fprintf(stderr, "\r%s\r", std::string(drawn_, ' ').c_str());
+    std::fprintf(stderr, "\r%s\r", std::string(drawn_length_, ' ').c_str());
   std::fflush(stderr);
 }
 

@@ -34,7 +34,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  void tick(std::int64_t done = 1);
+  /// Counts `steps` more of `total` as done.
+  void tick(std::int64_t steps = 1);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -44,9 +45,9 @@ class Progress {
   const TerminalTraits traits_;
   const Clock::time_point start_;
   std::atomic<std::int64_t> done_{0};
-  std::atomic<Clock::rep> next_;  ///< Next time to draw the line, since the clock's epoch.
+  std::atomic<Clock::rep> next_draw_;  ///< Earliest time of the next draw, since the clock's epoch.
   std::mutex drawing_;
-  std::size_t drawn_ = 0;  ///< Characters of the line on the terminal.
+  std::size_t drawn_length_ = 0;  ///< Characters of the line on the terminal.
 };
 
 /// The line's text: "simulating 12/96 (12 %), 3 s left". The estimate assumes equal ticks.

@@ -1,7 +1,9 @@
-// Propagation through a whole GPT: forward and backward in one graph, unfused attention, GPT-3's
-// width, for 24 to 192 layers. `layers` has everything that a Megatron strategy pins annotated;
-// `sparse` annotates the weights alone and leaves all activations to propagation. The complexity
-// line says how time grows with the number of operators.
+// Benchmark of `distribute` (strategies/graph/distribute.h), which propagates annotations through a
+// graph. The graph is a whole GPT of GPT-3's width with 24 to 192 layers: forward and backward pass
+// with unfused attention. In the benchmark `layers` every tensor that a Megatron strategy annotates
+// keeps its annotation, with sequence parallelism; in `sparse` the weights and the integer inputs
+// keep theirs, and all other activations are left to propagation, without sequence parallelism.
+// Google Benchmark's BigO line shows how the time grows with the number of operators.
 #include <benchmark/benchmark.h>
 
 #include "strategies/graph/backward.h"
@@ -13,6 +15,7 @@ namespace {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 8}, {"data", 8}, {"pipeline", 1}};
 
+// The graph of a training step. `sparse`: activations other than integer inputs are not pinned.
 Graph gpt(std::int64_t layers, bool sparse) {
   const Model model{.name = "gpt",
                     .layers = layers,
@@ -27,12 +30,14 @@ Graph gpt(std::int64_t layers, bool sparse) {
                                           .attention = AttentionImplementation::kUnfused,
                                           .vocabulary_multiple = 1024});
   for (Tensor& tensor : graph.tensors) {
-    const bool input = tensor.dtype == DType::kInt64;
-    if (sparse && tensor.role == TensorRole::kActivation && !input) tensor.pinned.reset();
+    const bool is_input = tensor.dtype == DType::kInt64;
+    if (sparse && tensor.role == TensorRole::kActivation && !is_input) tensor.pinned.reset();
   }
-  return training_graph(graph, {});
+  return training_graph(graph, BackwardOptions{});
 }
 
+// Counts, besides the time, the operators of the graph and the conversions between layouts that
+// `distribute` inserts.
 void propagate(benchmark::State& state, bool sparse) {
   const Graph graph = gpt(state.range(0), sparse);
   std::size_t conversions = 0;

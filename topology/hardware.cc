@@ -1,3 +1,6 @@
+// The YAML tables of configs/hardware/gpus.yaml and its look-ups. Importers of discovered clusters
+// (topology/import) and the plausibility checks of `foreshard topology check` read it. A table is
+// found by the type of its argument, a pointer that is always null.
 #include "topology/hardware.h"
 
 #include <algorithm>
@@ -15,6 +18,7 @@ std::optional<std::int64_t> hexadecimal(std::string_view text) {
   return value;
 }
 
+// The letters, in upper case, and the digits of the text.
 std::string letters_and_digits(std::string_view text) {
   std::string result;
   for (const char c : text)
@@ -23,6 +27,7 @@ std::string letters_and_digits(std::string_view text) {
   return result;
 }
 
+// A message about a PCI id that is not hexadecimal; empty if there is none.
 std::string fault_in_ids(const Hardware& hardware) {
   for (const auto& device : hardware.devices)
     for (const auto& id : device.pci_ids)
@@ -44,13 +49,13 @@ const HardwareDevice* Hardware::device_of_pci_id(std::int64_t id) const {
 }
 
 const HardwareDevice* Hardware::device_of_name(std::string_view text) const {
-  const std::string wanted = letters_and_digits(text);
+  const std::string searched = letters_and_digits(text);
   const HardwareDevice* best = nullptr;
   std::size_t longest = 0;
   for (const auto& device : devices)
     for (const auto& name : device.names) {
       const std::string known = letters_and_digits(name);
-      if (known.size() <= longest || wanted.find(known) == std::string::npos) continue;
+      if (known.size() <= longest || searched.find(known) == std::string::npos) continue;
       best = &device;
       longest = known.size();
     }
@@ -78,7 +83,9 @@ const HardwareSocket* Hardware::socket_of(std::string_view arch, std::string_vie
 const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
   using D = HardwareDevice;
   static const auto table =
-      yaml::Table<D>("device", "How a kind of device presents itself, and its own links.")
+      yaml::Table<D>("device",
+                     "The ids and names by which systems report a kind of device, and the links "
+                     "between such devices.")
           .required("device", &D::device, "Its name in configs/devices/.", yaml::non_empty())
           .optional("pci_ids", &D::pci_ids, "Its PCI device ids, hexadecimal.")
           .optional("names", &D::names, "Names that drivers give it, without the vendor.",
@@ -86,7 +93,8 @@ const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
           .optional("nvlinks", &D::nvlinks,
                     "Largest number of NVLinks (AMD: xGMI links) of one device.",
                     yaml::between(0, 256))
-          .optional("nvlink", &D::nvlink, "Nominal rate of one direction of one of them.",
+          .optional("nvlink", &D::nvlink,
+                    "Nominal rate of one NVLink (AMD: xGMI link) in one direction.",
                     yaml::positive())
           .required("source", &D::source, "Where this is published.", yaml::non_empty());
   return table;
@@ -95,12 +103,13 @@ const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
 const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*) {
   using S = HardwareSocket;
   static const auto table =
-      yaml::Table<S>("socket", "The rate between two CPU sockets; keys left out fit any.")
+      yaml::Table<S>("socket",
+                     "The rate between two CPU sockets; a key that is left out fits any CPU.")
           .optional("arch", &S::arch, "CPU architecture, as in NCCL's topology files.")
           .optional("vendor", &S::vendor, "Vendor, as the CPU reports it.")
           .optional("family", &S::family, "CPU family.")
           .optional("model_from", &S::model_from,
-                    "First CPU model that this applies to; it applies to later ones too.")
+                    "Lowest CPU model number that this applies to; it applies to all higher ones.")
           .required("bandwidth", &S::bandwidth, "Payload rate of one direction.", yaml::positive())
           .required("source", &S::source, "Where this is published.", yaml::non_empty());
   return table;
@@ -109,20 +118,24 @@ const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*) {
 const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*) {
   using L = HardwareLimits;
   static const auto table =
-      yaml::Table<L>("limits", "Beyond these a cluster is implausible.")
+      yaml::Table<L>(
+          "limits",
+          "Limits of plausible values; a cluster with values outside them is implausible.")
           .required("fastest_port", &L::fastest_port, "Fastest port of a NIC.", yaml::positive())
           .required("slowest_port", &L::slowest_port, "Slowest port of a NIC.", yaml::positive())
           .required("slowest_link", &L::slowest_link, "Slowest link of any kind.", yaml::positive())
-          .required("switch_ports", &L::switch_ports, "Most ports of one switch.",
+          .required("switch_ports", &L::switch_ports, "Largest number of ports of one switch.",
                     yaml::at_least(1))
           .required("switch_throughput", &L::switch_throughput,
-                    "Most throughput of one switch: all ports, one direction.", yaml::positive())
+                    "Largest throughput of one switch: the sum over its ports, in one direction.",
+                    yaml::positive())
           .required("oversubscription", &L::oversubscription,
                     "Largest oversubscription of one level.", yaml::positive())
           .required("pcie_uplink", &L::pcie_uplink,
-                    "Smallest plausible part of a device's PCIe rate that reaches its CPU.",
+                    "Smallest fraction of a device's PCIe rate that its path to the CPU carries.",
                     yaml::positive(), yaml::at_most(1))
-          .required("degraded", &L::degraded, "Smallest plausible factor.", yaml::positive())
+          .required("degraded", &L::degraded,
+                    "Smallest factor of a degraded device's or link's speed.", yaml::positive())
           .required("latency", &L::latency, "Largest latency of one link.", yaml::positive())
           .required("launch_time", &L::launch_time, "Longest time to launch a kernel.",
                     yaml::positive());

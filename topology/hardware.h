@@ -20,6 +20,7 @@
 
 namespace foreshard {
 
+/// A kind of device.
 struct HardwareDevice {
   std::string device;                      ///< Name in configs/devices/.
   std::vector<std::string> pci_ids;        ///< Device ids of its vendor, hexadecimal.
@@ -52,7 +53,7 @@ struct HardwareLimits {
   yaml::Sourced<double> oversubscription{};
   /// Least share of a device's own PCIe rate that reaches its CPU.
   yaml::Sourced<double> pcie_uplink{};
-  yaml::Sourced<double> degraded{};  ///< The smallest factor.
+  yaml::Sourced<double> degraded{};  ///< Smallest factor of what is degraded.
   yaml::Sourced<Seconds> latency{};  ///< Largest latency of one link.
   yaml::Sourced<Seconds> launch_time{};
 };
@@ -67,7 +68,9 @@ struct Hardware {
   /// The device with the longest name that occurs in `text`; only letters and digits count, in any
   /// case.
   const HardwareDevice* device_of_name(std::string_view text) const;
+  /// The device with this name in configs/devices/; null if there is none.
   const HardwareDevice* find(std::string_view device) const;
+  /// The first entry of `sockets` that fits the CPU; null if none does.
   const HardwareSocket* socket_of(std::string_view arch, std::string_view vendor,
                                   std::optional<std::int64_t> family,
                                   std::optional<std::int64_t> model) const;

@@ -1,4 +1,4 @@
-// `foreshard topology` writes a cluster for SimGrid with this.
+// Writes a cluster as a SimGrid platform file, for `foreshard topology`.
 #include "topology/simgrid_platform.h"
 
 #include <fmt/format.h>
@@ -8,8 +8,9 @@
 namespace foreshard {
 namespace {
 
-constexpr std::size_t kMostDevices = 512;
+constexpr std::size_t kMostDevices = 512;  // our limit, as the file has a route for each pair
 
+// The text as the value of an XML attribute.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -33,7 +34,8 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// The links of a route with one path, from its start to its end.
+// The links of `route` in the order of its path, which begins at `from`.
+// \pre the route has a single path
 std::vector<LinkId> in_order(const ClusterView& cluster, const Route& route, VertexId from) {
   std::map<VertexId, LinkId> next;
   for (const auto& [id, share] : route.links) next[cluster.links()[id.index()].from] = id;
@@ -59,6 +61,8 @@ Result<std::string> to_simgrid(const ClusterView& cluster) {
   const auto name = [&](DeviceId id) {
     return escaped(vertices[devices[id.index()].vertex.index()].name);
   };
+  // The settings leave out SimGrid's TCP corrections: an idle route takes latency + bytes /
+  // bandwidth.
   std::string text = fmt::format(
       "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
       "<platform version=\"4.1\">\n  <config>\n"

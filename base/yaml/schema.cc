@@ -10,8 +10,8 @@
 #include "base/yaml/internal/wording.h"
 
 // The JSON Schema (draft 07) of a type that is read from YAML: `foreshard schema` prints it, and
-// editors complete and check files with it. Constraints and defaults are in the unit of the value;
-// a quantity is a text with a unit, whose schema checks only its sign and its suffix.
+// editors complete and check files with it. A quantity is a text, a number and a unit; of its
+// constraints the schema checks only the sign.
 
 namespace foreshard::yaml::internal {
 namespace {
@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Constraints = std::vector<Constraint>;
 
+// Writes the schema of `root`, with a definition for each struct that it refers to.
 class Writer {
  public:
   explicit Writer(const Type& root) : root_(root) {}
@@ -39,7 +40,7 @@ class Writer {
   }
 
  private:
-  // The schema of a value of this type. Structs become definitions, to which it refers.
+  // The schema of a value of this type; for a struct, a reference to its definition.
   Json schema(const Type& type, const Constraints& constraints) {
     switch (type.kind) {
       case Kind::kBool:
@@ -60,12 +61,12 @@ class Writer {
         return any_of(schema(type.element(), constraints), {{"type", "null"}});
       case Kind::kList: {
         Json list{{"type", "array"}, {"items", schema(type.element(), constraints)}};
-        if (must_be_filled(constraints)) list["minItems"] = 1;
+        if (is_non_empty(constraints)) list["minItems"] = 1;
         return list;
       }
       case Kind::kMap: {
         Json map{{"type", "object"}, {"additionalProperties", schema(type.element(), constraints)}};
-        if (must_be_filled(constraints)) map["minProperties"] = 1;
+        if (is_non_empty(constraints)) map["minProperties"] = 1;
         return map;
       }
       case Kind::kStruct:
@@ -78,7 +79,7 @@ class Writer {
         const Json scalar{{"type", Json::array({"string", "number", "boolean"})}};
         return any_of(scalar, {{"type", "array"}, {"items", scalar}});
       }
-      case Kind::kWritten:  // any value but null, kept as text
+      case Kind::kWritten:  // any value but null, which the reader keeps as text
         return {{"type", Json::array({"string", "number", "boolean", "array", "object"})}};
     }
     FORESHARD_CHECK(false && "every kind has a schema");
@@ -89,7 +90,7 @@ class Writer {
     return {{"anyOf", Json::array({std::move(first), std::move(second)})}};
   }
 
-  static bool must_be_filled(const Constraints& constraints) {
+  static bool is_non_empty(const Constraints& constraints) {
     return std::any_of(constraints.begin(), constraints.end(),
                        [](const Constraint& c) { return c.non_empty; });
   }
@@ -146,18 +147,19 @@ class Writer {
     return any_of(std::move(value), std::move(with_source));
   }
 
-  // A reference to the struct's definition, which is made at its first use. The name is entered
-  // before the fields are visited, so that a struct may contain itself.
+  // A reference to the struct's definition. The first reference also makes the definition. The
+  // struct is entered into `structs_` before its fields are visited, since it may contain itself.
   Json structure(const Type& type) {
     const Fields& fields = type.fields();
     const Json ref{{"$ref", "#/definitions/" + fields.name}};
-    const auto [known, is_new] = names_.emplace(fields.name, &fields);
-    FORESHARD_CHECK(known->second == &fields);  // It fails if two tables have one name.
+    const auto [known, is_new] = structs_.emplace(fields.name, &fields);
+    FORESHARD_CHECK(known->second == &fields);  // No two structs share a name.
     if (!is_new) return ref;
 
     Json properties = Json::object();
     Json required = Json::array();
-    // Objects with a folder in the catalogue, and whole files, may change another object.
+    // An object of the catalogue, and the root of a file, may be written as changes to another
+    // object (`extends`).
     const bool can_extend = !fields.folder.empty() || &type == &root_;
     if (can_extend)
       properties["extends"] = {{"type", "string"},
@@ -183,8 +185,9 @@ class Writer {
     return ref;
   }
 
-  // The schema of one field of a struct, with its description. `defaults`: the struct as its
-  // constructor leaves it. Optional, list, map and struct fields show no default.
+  // The schema of one field of a struct, with its description. `defaults` points to a struct as its
+  // constructor leaves it, from which defaults are read. Optional, list, map and struct fields show
+  // no default.
   Json member(const Field& field, const void* defaults) {
     const Type& type = field.type();
     Json body = schema(type, field.constraints);
@@ -212,8 +215,8 @@ class Writer {
   }
 
   const Type& root_;
-  std::map<std::string, const Fields*> names_;  // struct -> its fields; definitions begun
-  std::map<std::string, Json> definitions_;     // struct -> its schema
+  std::map<std::string, const Fields*> structs_;  // name -> its fields; all structs seen so far
+  std::map<std::string, Json> definitions_;       // name of a struct -> its schema, once complete
 };
 
 }  // namespace

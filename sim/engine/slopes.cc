@@ -1,3 +1,5 @@
+// Exact derivatives of the length of a run (slopes.h), for the sensitivity of a prediction to the
+// workload's numbers. The run is replayed instant by instant.
 #include "sim/engine/slopes.h"
 
 #include <algorithm>
@@ -34,7 +36,7 @@ struct Dual {
   Slope slope;
 };
 
-// Walks through the instants of a run once more.
+// Replays the instants of a run and carries the derivatives along.
 class Replay {
  public:
   Replay(const Workload& workload, const Timeline& times, const Slopes& slopes)
@@ -71,7 +73,7 @@ class Replay {
  private:
   static constexpr std::int32_t kNobody = -1;
 
-  // An activity begins to work, or ends; without work it does both at once.
+  // The time at which an activity begins to work, or ends. One without work does both at once.
   struct Instant {
     double time;
     std::int32_t activity;
@@ -79,14 +81,14 @@ class Replay {
   };
   struct Running {
     std::int32_t activity = kNobody;
-    double remaining = 0;  // at `since`; so is remaining_slope
+    double remaining = 0;  // work left at the time `since`, as remaining_slope is its derivative
     double rate = 0;
     double since = 0;
     Slope remaining_slope;
     Slope rate_slope;
     Slope since_slope;
   };
-  // What a resource has left for the activities whose rate is not known yet.
+  // The capacity of a resource that is left for activities whose rate is not known yet.
   struct Filling {
     Dual left;
     double pull = 0;
@@ -345,7 +347,7 @@ class Replay {
       one.remaining = std::max(0.0, one.remaining - one.rate * passed);
       one.since = cause.time;
       one.since_slope = cause.slope;
-    } else if (one.since * kSameInstant < cause.time) {  // it stood still
+    } else if (one.since * kSameInstant < cause.time) {  // It had no rate so far.
       one.since = cause.time;
       one.since_slope = cause.slope;
     }

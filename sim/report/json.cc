@@ -135,35 +135,6 @@ const Record<DisturbanceSummary>& record_of(const DisturbanceSummary*) {
 
 }  // namespace foreshard::sim
 
-namespace foreshard::study {
-
-const record::Record<Alternative>& record_of(const Alternative*) {
-  static const auto record =
-      record::Record<Alternative>("alternative")
-          .field("change", &Alternative::change, "Keys of the strategy, as --set takes them.")
-          .field("fits", &Alternative::fits)
-          .field("peak_bytes", &Alternative::peak)
-          .field("capacity_bytes", &Alternative::capacity)
-          .field("reserve_bytes", &Alternative::reserve)
-          .field("time_s", [](const Alternative& one) {
-            return one.fits ? std::optional(one.step) : std::nullopt;
-          });
-  return record;
-}
-
-const record::Record<DrawnSteps>& record_of(const DrawnSteps*) {
-  static const auto record =
-      record::Record<DrawnSteps>("branches")
-          .field("draws", &DrawnSteps::draws, "Steps whose branches were drawn anew (--draws).")
-          .field("mean_s", &DrawnSteps::mean)
-          .field("p10_s", &DrawnSteps::low, "Percentile.")
-          .field("median_s", &DrawnSteps::median)
-          .field("p90_s", &DrawnSteps::high);
-  return record;
-}
-
-}  // namespace foreshard::study
-
 namespace foreshard::report {
 namespace {
 
@@ -450,6 +421,14 @@ Record<sim::Prediction> memory_group() {
       });
 }
 
+std::optional<double> hourly_rent(const sim::Prediction& prediction) {
+  const sim::Expense& expense = prediction.expense;
+  const double hours = prediction.step / 1_h;
+  const auto devices = static_cast<double>(prediction.devices + expense.unused);
+  return expense.rent && hours > 0 ? std::optional(*expense.rent / 1_USD / hours / devices)
+                                   : std::nullopt;
+}
+
 Record<sim::Prediction> cost_group() {
   using Prediction = sim::Prediction;
   const auto of = [](auto member) {
@@ -465,6 +444,7 @@ Record<sim::Prediction> cost_group() {
       .field("usd_per_step", amount(&Expense::usd, 1_USD), "Devices and electricity.")
       .field("rent_usd_per_step", amount(&Expense::rent, 1_USD),
              "Devices: their rent, or what is written off of their price.")
+      .field("rent_usd_per_device_hour", hourly_rent, "Mean over all devices of the cluster.")
       .field("owned", of(&Expense::owned), "Whether the devices were bought.")
       .field("electricity_usd_per_step", amount(&Expense::electricity, 1_USD),
              "0 where it is not paid separately.")

@@ -24,7 +24,7 @@
 namespace foreshard::search {
 namespace {
 
-// The most entries of each cache.
+// Largest number of entries of each cache.
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
 constexpr std::size_t kRememberedAgain = 256;
@@ -200,7 +200,7 @@ class Estimator::Tables {
   }
 
  private:
-  // The members of a family that recompute something.
+  // The members of a family that recompute something, found as they are asked for.
   struct Recomputed {
     const Family& of;
     RecomputedBlocks& recomputed;
@@ -209,8 +209,8 @@ class Estimator::Tables {
         static_cast<std::size_t>(of.layers));  // index: FamilyMember::layers
   };
 
-  // \param layers  layers per stage that recompute; 0 (as in Member) and Family::layers both mean
-  //     all.
+  // The members that recompute `layers` layers per stage; 0 (as in Member) and Family::layers both
+  // mean all layers.
   Result<FamilyMembers*> members(Recomputed& all, std::int64_t layers) {
     layers %= all.of.layers;
     std::optional<FamilyMembers>& found = all.known[static_cast<std::size_t>(layers)];
@@ -222,8 +222,8 @@ class Estimator::Tables {
     return &*found;
   }
 
-  // Whether every member that recomputes at most `layers` layers is too large for the visitor; only
-  // members that recompute as `choice` says if it is given.
+  // Whether every member that recomputes at most `layers` layers is too large for the visitor. If
+  // `choice` is given, only members with that choice count.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
                         std::optional<std::size_t> choice = {}) {
     FORESHARD_ASSIGN(const FamilyMembers* const found, members(all, layers));
@@ -231,8 +231,8 @@ class Estimator::Tables {
         found->least_memory(choice ? all.least.of_choice(*choice) : all.least.of_any()));
   }
 
-  // The most layers for which is_large() is true. \pre it is true for `large` and false for
-  // `small`.
+  // The largest number of layers for which is_large() is true.
+  // \pre is_large() is true for `large` and false for `small`
   Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
                                       const FamilyVisitor& visitor,
                                       std::optional<std::size_t> choice = {}) {

@@ -1,3 +1,5 @@
+// Unequal shares of the batch, for clusters with devices of several speeds. A "kind" below is a set
+// of data-parallel ranks with one rate.
 #include "sim/search/shares.h"
 
 #include <algorithm>
@@ -23,8 +25,8 @@
 namespace foreshard::search {
 namespace {
 
-// One share per group of neighbouring ranks. Groups have one size, the largest with which all ranks
-// of a group have equal shares.
+// The shares of all ranks as one share for each group of neighbouring ranks. All groups have the
+// same size: the largest with which the ranks within each group have equal shares.
 std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
   const std::size_t ranks = by_rank.size();
   const auto is_constant = [&](std::size_t width) {
@@ -39,24 +41,22 @@ std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
   return groups;
 }
 
-// Data-parallel ranks of one rate.
+// The data-parallel ranks of one rate, and the limits on their shares of micro-batches.
 struct DeviceGroup {
   FlopsPerSecond rate;
   std::int64_t ranks = 0;
-  double pace = 1;         // time of a micro-batch, relative to the slowest kind
-  std::int64_t most = 0;   // micro-batches of a rank if ranks of other kinds take one each
-  std::int64_t limit = 0;  // micro-batches that a rank can end by the time at hand
-  // All later kinds together: the micro-batches that they take at least, those that they can end by
-  // that time, and a common divisor of what they can take.
-  std::int64_t least_behind = 0;
-  std::int64_t limit_behind = 0;
-  std::int64_t divisor_behind = 1;
+  double pace = 1;                  // time of a micro-batch, relative to the slowest kind
+  std::int64_t most = 0;            // largest share of a rank: ranks of other kinds take 1 each
+  std::int64_t limit = 0;           // micro-batches that a rank can end by the time tried
+  std::int64_t least_behind = 0;    // micro-batches that all later kinds together must take
+  std::int64_t limit_behind = 0;    // micro-batches that they can end by the time tried
+  std::int64_t divisor_behind = 1;  // a common divisor of the numbers that they can take
 
   double end(std::int64_t micro_batches) const { return static_cast<double>(micro_batches) * pace; }
 };
 
-// Kinds by rate, the slowest first. The slowest rank's share is limited to less than an equal share
-// of `all`: with that much or more, no division ends sooner than equal shares.
+// The kinds, the slowest first. The share of the slowest rank is limited to less than an equal
+// share of `all`: a division in which it takes more does not end sooner than equal shares.
 std::vector<DeviceGroup> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t all) {
   std::map<FlopsPerSecond, std::int64_t> counts;
   for (const FlopsPerSecond rate : rates) ++counts[rate];
@@ -98,7 +98,8 @@ class Divisions {
  private:
   bool is_full() const { return found_.size() == kMostDivisionsTried; }
 
-  // Raises the limits to the next time at which a micro-batch can end; false: there is none.
+  // Raises the limits to the next time at which a micro-batch can end; returns false if there is
+  // none.
   bool next_end() {
     end_ = std::numeric_limits<double>::infinity();
     for (const DeviceGroup& kind : kinds_)
@@ -116,8 +117,8 @@ class Divisions {
     return std::isfinite(end_);
   }
 
-  // Adds the divisions that end exactly at end_. `left`: micro-batches that earlier kinds have
-  // left; `ends`: whether one of those kinds ends exactly then.
+  // Adds the divisions that end exactly at end_, from kind `which` on. `left` is the number of
+  // micro-batches that earlier kinds leave; `ends` says whether one of those kinds ends then.
   void add(std::size_t which, std::int64_t left, bool ends) {
     if (which == kinds_.size()) {
       if (ends) found_.push_back(division_);

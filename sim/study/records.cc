@@ -58,4 +58,29 @@ const record::Record<Unmeasured>& record_of(const Unmeasured*) {
   return record;
 }
 
+const record::Record<Alternative>& record_of(const Alternative*) {
+  static const auto record =
+      record::Record<Alternative>("alternative")
+          .field("change", &Alternative::change, "Keys of the strategy, as --set takes them.")
+          .field("fits", &Alternative::fits)
+          .field("peak_bytes", &Alternative::peak)
+          .field("capacity_bytes", &Alternative::capacity)
+          .field("reserve_bytes", &Alternative::reserve)
+          .field("time_s", [](const Alternative& one) {
+            return one.fits ? std::optional(one.step) : std::nullopt;
+          });
+  return record;
+}
+
+const record::Record<DrawnSteps>& record_of(const DrawnSteps*) {
+  static const auto record =
+      record::Record<DrawnSteps>("branches")
+          .field("draws", &DrawnSteps::draws, "Steps whose branches were drawn anew (--draws).")
+          .field("mean_s", &DrawnSteps::mean)
+          .field("p10_s", &DrawnSteps::low, "Percentile.")
+          .field("median_s", &DrawnSteps::median)
+          .field("p90_s", &DrawnSteps::high);
+  return record;
+}
+
 }  // namespace foreshard::study

@@ -9,6 +9,8 @@
 #include "base/record/forward.h"
 
 #include "sim/simulate/prediction.h"
+#include "sim/study/alternatives.h"
+#include "sim/study/draws.h"
 #include "sim/study/evidence.h"
 
 namespace foreshard::sim {
@@ -51,5 +53,7 @@ const record::Record<Warning>& record_of(const Warning*);
 namespace foreshard::study {
 
 const record::Record<Unmeasured>& record_of(const Unmeasured*);
+const record::Record<Alternative>& record_of(const Alternative*);
+const record::Record<DrawnSteps>& record_of(const DrawnSteps*);
 
 }  // namespace foreshard::study

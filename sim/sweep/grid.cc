@@ -1,3 +1,5 @@
+// The points of a sweep: their number, names and settings. Sweeps are run (evaluate.cc) and their
+// results shown by these.
 #include "sim/sweep/grid.h"
 
 #include <algorithm>
@@ -10,20 +12,22 @@
 namespace foreshard::sweep {
 namespace {
 
-// A text in double quotes as YAML writes it, without the quotes if it needs no other treatment.
-std::string plain(const std::string& text) {
+// Removes the double quotes of a YAML scalar. A scalar that is not quoted, or whose quotes have
+// escapes inside, is returned unchanged.
+std::string unquoted(const std::string& text) {
   const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
                       text.find_first_of("\"\\", 1) == text.size() - 1;
   return simple ? text.substr(1, text.size() - 2) : text;
 }
 
+// Whether a value names a file, by its suffix; the disk is not looked at.
 bool is_file(const std::string& text) {
-  constexpr std::array<std::string_view, 5> kFiles{".yaml", ".yml", ".json", ".onnx", ".csv"};
-  return std::ranges::any_of(kFiles, [&](auto end) { return text.ends_with(end); });
+  constexpr std::array<std::string_view, 5> kSuffixes{".yaml", ".yml", ".json", ".onnx", ".csv"};
+  return std::ranges::any_of(kSuffixes, [&](auto suffix) { return text.ends_with(suffix); });
 }
 
-// The end of a scalar that begins at `at` in a flow collection as yaml::Written has it; a scalar
-// with a character that ends scalars is in double quotes.
+// The end of the scalar that begins at `at` in the text of a flow collection. It relies on
+// yaml::Written, which puts scalars that contain a separator into double quotes.
 std::size_t end_of_scalar(const std::string& text, std::size_t at) {
   if (text[at] != '"') return std::min(text.find_first_of(",:]}", at), text.size());
   for (std::size_t i = at + 1; i < text.size(); ++i) {
@@ -39,7 +43,7 @@ std::vector<AxisNames> names_of(const Sweep& sweep) {
   std::vector<AxisNames> axes;
   for (const Axis& axis : sweep.axes) {
     AxisNames names{.name = axis.name, .values = {}};
-    for (const yaml::Written& value : axis.values) names.values.push_back(plain(value.text));
+    for (const yaml::Written& value : axis.values) names.values.push_back(unquoted(value.text));
     for (const Choice& choice : axis.choices) names.values.push_back(choice.name);
     axes.push_back(std::move(names));
   }
@@ -73,21 +77,21 @@ std::string label_of(std::int64_t index, const std::vector<AxisNames>& axes) {
 
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder) {
   if (!value.text.starts_with('{') && !value.text.starts_with('[')) {
-    const std::string text = plain(value.text);
+    const std::string text = unquoted(value.text);
     return is_file(text) ? (folder / text).string() : value.text;
   }
-  constexpr std::string_view kBetween = "{}[],: ";
+  constexpr std::string_view kSeparators = "{}[],: ";
   std::string result;
   for (std::size_t at = 0; at < value.text.size();) {
     const char c = value.text[at];
-    if (kBetween.find(c) != std::string_view::npos) {
+    if (kSeparators.find(c) != std::string_view::npos) {
       result += c;
       ++at;
       continue;
     }
     const std::size_t end = end_of_scalar(value.text, at);
     const std::string scalar = value.text.substr(at, end - at);
-    const std::string text = plain(scalar);
+    const std::string text = unquoted(scalar);
     result += is_file(text) ? yaml::quoted((folder / text).string()) : scalar;
     at = end;
   }

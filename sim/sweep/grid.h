@@ -22,6 +22,7 @@ struct AxisNames {
 };
 std::vector<AxisNames> names_of(const Sweep& sweep);
 
+/// Number of points.
 std::int64_t size_of(const std::vector<AxisNames>& axes);
 
 /// For each axis, the index of the value that point `index` has.
@@ -36,16 +37,18 @@ std::string label_of(std::int64_t index, const std::vector<AxisNames>& axes);
 /// "cluster.nodes").
 std::vector<yaml::Override> overrides_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// The same settings as the sweep's file writes them, and their places.
+/// A setting of a point as the sweep's file writes it: paths of files are not adapted.
 struct PointSetting {
   std::string path;
   yaml::Written value;
-  std::string place;  ///< "set", "train", or the axis and the value: "nodes 16".
+  std::string place;  ///< The part of the sweep that sets it: "set", "train", or the axis and the
+                      ///< value: "nodes 16".
 };
+/// The settings of overrides_of, in the same order.
 std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// `value` with every path of a file in it (sweep.h) as seen from the working directory; other
-/// values, and names, do not change.
+/// `value` with the paths of files in it (sweep.h), which are relative to the sweep's `folder`,
+/// made valid from the working directory. Other values, and names, do not change.
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder);
 
 }  // namespace foreshard::sweep

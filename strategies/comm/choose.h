@@ -1,8 +1,9 @@
 /// \file
-/// Selects the form (algorithm and protocol) that a group uses for an operation of each size: the
-/// one that `choices` prescribe (R4.8), else the tuner's. A measured time, where there is one,
-/// replaces the form's own. The simulator, the search and the accuracy tables all choose forms
-/// here.
+/// Selects the form (algorithm and protocol) that a group uses for an operation of each size. A
+/// choice of the user (Parameters::choices, requirement R4.8) comes first; then what NCCL's tuner
+/// prefers, where it is asked; then the fastest form. Where the operation has been measured
+/// (Parameters::measured), the measured time replaces the form's own; it does not affect which form
+/// is selected. The simulator, the search and the accuracy tables all choose forms here.
 ///
 ///     const auto selector = AlgorithmSelector::of(kind, group, parameters);
 ///     const auto form = selector->choose(64_MiB);
@@ -21,40 +22,46 @@
 
 namespace foreshard::comm {
 
-/// Whether a transport plugin of some member replaces NCCL's tuner between nodes.
+/// Whether some member's network transport plugin brings a tuner of its own, which replaces NCCL's
+/// for groups on several nodes.
 bool has_plugin_tuner(const Participants& group);
 
+/// The selection for one operation on one group. "Choice" means a choice of the user.
 class AlgorithmSelector {
  public:
-  /// Chooses among the forms of flat_forms. The cluster and `parameters` must outlive it.
-  /// \return As flat_forms.
+  /// Selects among flat_forms (collective.h), which have all loads on links. `parameters` and the
+  /// cluster of `group` must outlive the selector.
+  /// \return the errors of flat_forms.
   static Result<AlgorithmSelector> of(CollectiveKind kind, const Participants& group,
                                       const Parameters& parameters);
-  /// Chooses among the forms of representative_forms; otherwise as `of`.
+  /// Selects among representative_forms, which have only some of the loads and serve to rank;
+  /// otherwise as `of`.
   static Result<AlgorithmSelector> representative(CollectiveKind kind, const Participants& group,
                                                   const Parameters& parameters);
 
   const std::vector<FlatCollective>& forms() const { return forms_; }
-  /// Whether the fastest form is always the one taken: no choice, measurement or tuner interferes.
+  /// Whether it always takes the fastest form with its own time: no choice, measurement or tuner
+  /// applies to the group.
   bool takes_fastest() const;
 
   /// Index into forms() of the form that an operation of this size uses.
   /// \return kInvalidInput if a choice names an algorithm or protocol that these devices cannot
   ///     run.
   Result<std::size_t> index_for(Bytes bytes) const;
-  /// The form at index_for(bytes), with the channels that a choice gives it and scaled to the
-  /// measured time, if there is one.
+  /// The form at index_for(bytes), with the number of channels that a choice gives, if it gives
+  /// one, and scaled to the measured time, if the operation has one.
   Result<FlatCollective> choose(Bytes bytes) const;
   /// Time of the chosen form on idle links.
   Result<Seconds> time(Bytes bytes) const;
-  /// The chosen form's time while bytes flow (idle_time without delay), and the fraction of the SMs
-  /// that it holds meanwhile.
+  /// The time in which the chosen form's bytes flow on idle links (its idle_time less its delay),
+  /// and the fraction of the SMs that it occupies.
   struct Flow {
     Seconds time;
     double sm_share = 0;
   };
   Result<Flow> flow(Bytes bytes) const;
-  /// Frees what only choose() needs: afterwards, only times may be asked for.
+  /// Frees the loads on links of all forms, which only choose() needs. Do not call choose()
+  /// afterwards; index_for, time and flow still work.
   void forget_loads();
 
  private:
@@ -82,13 +89,14 @@ class AlgorithmSelector {
   std::optional<nccl::Communicator> communicator_;  ///< Empty where NCCL's tuner is not asked.
 };
 
-/// The form with `channels` channels instead of its own. Each keeps its own rate (where it has
-/// none: its share of the rate that the form reaches on idle links).
+/// The form with `channels` channels instead of its own number. Where channels have a rate of their
+/// own (FlatCollective::rate_cap), each keeps it; else fewer channels reach a proportional part of
+/// the form's rate on idle links.
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster);
 
-/// The form scaled in every part of its time so that `bytes` take `time` on idle links. A form that
-/// costs nothing is returned unchanged.
+/// The form with every part of its time (latency, delay and bytes) scaled by one factor, so that
+/// `bytes` take `time` on idle links. A form whose time is 0 is returned unchanged.
 FlatCollective lasting(FlatCollective form, Bytes bytes, Seconds time, const ClusterView& cluster);
 
 }  // namespace foreshard::comm

@@ -1,3 +1,6 @@
+// Distributed attributes: how one tensor is divided over the axes of a process mesh. The rules of
+// operators (rule.h), layouts (layout.h) and the lowering to programs use these helpers; messages
+// show an attribute as `describe` writes it.
 #include "strategies/graph/attribute.h"
 
 #include <algorithm>
@@ -28,7 +31,7 @@ std::vector<Partial> sums_over(const std::vector<Axis>& axes) {
 std::vector<Axis> axes_of(const std::vector<Partial>& partial) {
   std::vector<Axis> axes;
   axes.reserve(partial.size());
-  for (const Partial& summand : partial) axes.push_back(summand.axis);
+  for (const Partial& each : partial) axes.push_back(each.axis);
   return axes;
 }
 
@@ -38,8 +41,8 @@ Axis axis_of(const std::vector<MeshAxis>& mesh, std::string_view name) {
   return static_cast<Axis>(it - mesh.begin());
 }
 
-Attribute replicated(std::size_t rank) {
-  return Attribute{.dims = std::vector<std::vector<Axis>>(rank)};
+Attribute replicated(std::size_t dimensions) {
+  return Attribute{.dims = std::vector<std::vector<Axis>>(dimensions)};
 }
 
 AxisState state_of(const Attribute& attribute, Axis axis) {
@@ -50,7 +53,7 @@ AxisState state_of(const Attribute& attribute, Axis axis) {
   const auto partial = std::ranges::find(attribute.partial, axis, &Partial::axis);
   if (partial != attribute.partial.end())
     return {AxisState::Kind::kPartial, -1, partial->reduction};
-  return {};
+  return {};  // replicated
 }
 
 std::int64_t ways(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
@@ -90,6 +93,7 @@ std::string describe(const Attribute& attribute, const std::vector<MeshAxis>& me
     text += "}";
   }
   text += "]";
+  // A sum, the usual reduction, is written "partial(axes)"; the others by their names.
   for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
     std::vector<Axis> axes;
     for (const Partial& partial : attribute.partial)

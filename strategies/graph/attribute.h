@@ -29,12 +29,14 @@ using Axis = std::int32_t;
 enum class Reduction : std::uint8_t { kSum, kMax, kMin };
 std::string_view name_of(Reduction reduction);
 
+/// An axis along which a tensor is partial.
 struct Partial {
   Axis axis = 0;
   Reduction reduction = Reduction::kSum;
   auto operator<=>(const Partial&) const = default;
 };
 
+/// How one tensor is divided over the axes of a mesh.
 /// Invariants: an axis occurs at most once, over `dims` and `partial` together; `partial` ascends.
 /// layout.h has the verifier.
 struct Attribute {
@@ -50,10 +52,10 @@ struct Attribute {
 /// \pre The mesh has an axis of that name.
 Axis axis_of(const std::vector<MeshAxis>& mesh, std::string_view name);
 
-/// A tensor of `rank` dimensions, replicated along all axes.
-Attribute replicated(std::size_t rank);
+/// A tensor with `dimensions` dimensions, replicated along all axes.
+Attribute replicated(std::size_t dimensions);
 
-/// Sums over `axes`, which must ascend.
+/// A tensor that is partial along `axes`, which must ascend, and is summed over them.
 std::vector<Partial> sums_over(const std::vector<Axis>& axes);
 /// The axes of `partial`.
 std::vector<Axis> axes_of(const std::vector<Partial>& partial);
@@ -67,7 +69,7 @@ struct AxisState {
 };
 AxisState state_of(const Attribute& attribute, Axis axis);
 
-/// Product of the sizes of `axes`.
+/// Number of ways in which `axes` split: the product of their sizes.
 std::int64_t ways(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh);
 
 /// The part of `shape` that one rank holds.

@@ -1,3 +1,6 @@
+// The YAML tables of Hugging Face model types (configs/huggingface/): which keys of a config.json
+// give which property of a model. In the docs of the keys "the file" is the config.json. The reader
+// of config.json (hf_config.cc, internal/hf_rules.cc) follows these types.
 #include "strategies/graph/hf_type.h"
 
 #include <algorithm>
@@ -6,9 +9,9 @@
 namespace foreshard {
 namespace {
 
-constexpr double kMost = 1LL << 40;
+constexpr double kLargestSize = 1LL << 40;
 
-// What is wrong with a size that something is divided by.
+// The fault of a size that something is divided by: its default is 0. Empty if there is none.
 std::string fault_in(const HfSize& size) {
   return size.otherwise > 0 ? "" : "needs a default of at least 1";
 }
@@ -46,7 +49,7 @@ void each_trait(const Visit& visit) {
   visit("classes", &HfTraits::classes, &Model::classes);
 }
 
-// What the key means in the file of a model.
+// The doc of the key in the YAML table of Model.
 std::string doc_of(std::string_view key) {
   const auto& fields = yaml_table(static_cast<const Model*>(nullptr)).fields().fields;
   const auto place =
@@ -65,14 +68,15 @@ void apply(const HfTraits& traits, Model& model) {
 
 const yaml::Names<HfFinish>& yaml_names(const HfFinish*) {
   static const yaml::Names<HfFinish> names{
-      {"none", HfFinish::kNone, "The keys of this file say everything."},
-      {"qwen", HfFinish::kQwen, "'intermediate_size' counts gate and up together."},
+      {"none", HfFinish::kNone, "The keys of the type say everything."},
+      {"qwen", HfFinish::kQwen, "'intermediate_size' is the width of gate and up together."},
       {"qwen-moe", HfFinish::kQwenMoe, "'mlp_only_layers' lists layers without experts."},
       {"falcon", HfFinish::kFalcon, "Key heads and norms follow 'new_decoder_architecture'."},
       {"mpt", HfFinish::kMpt,
        "The feed-forward layer is 'expansion_ratio' times as wide as the "
        "stream; 'attn_config' has the key heads."},
-      {"opt", HfFinish::kOpt, "'word_embed_proj_dim' must be that of the layers."},
+      {"opt", HfFinish::kOpt,
+       "'word_embed_proj_dim' must be the width of the layers ('hidden_size')."},
       {"whisper", HfFinish::kWhisper, "The decoder's heads and width must be the encoder's."},
       {"nemotron-h", HfFinish::kNemotronH,
        "'hybrid_override_pattern' or 'layers_block_type' says what each layer is."},
@@ -85,16 +89,18 @@ const yaml::Table<HfSize>& yaml_table(const HfSize*) {
   static const auto table =
       yaml::Table<HfSize>("size key", "A size that a config.json gives.")
           .optional("key", &HfSize::key,
-                    "The key, or a list of keys, of which the first that the file states counts "
-                    "(default: no key gives the size). a.b is key b inside the object a.")
+                    "The key, or a list of keys: the first that the file has gives the size "
+                    "(default: no key gives it). a.b is key b inside the object a.")
           .optional("default", &HfSize::otherwise,
-                    "The size where the file is silent or says null.", yaml::between(0, kMost));
+                    "The size where the file lacks the key or says null.",
+                    yaml::between(0, kLargestSize));
   return table;
 }
 
 const yaml::Table<HfTraits>& yaml_table(const HfTraits*) {
   static const auto table = [] {
-    yaml::Table<HfTraits> traits("traits", "Properties of a model, named as in its own file.");
+    yaml::Table<HfTraits> traits(
+        "traits", "Properties of a model, with the keys that a model's own YAML has.");
     each_trait([&](const char* key, auto trait, auto) {
       static_cast<yaml::Table<HfTraits>&&>(traits).optional(key, trait, doc_of(key));
     });
@@ -113,11 +119,11 @@ const yaml::Table<HfRule>& yaml_table(const HfRule*) {
           .optional("unless", &HfRule::unless,
                     "Instead of `is`: the rule is for every other value than these.")
           .optional("default", &HfRule::otherwise,
-                    "The value where the file states none (default: the rule does not hold).")
+                    "The value where the file lacks the key (default: the rule does not hold).")
           .optional("model", &HfRule::model, "Properties that the model then has.")
           .optional("refuse", &HfRule::refuse,
-                    "Such a file is refused; this follows the key in the message, and {value} in "
-                    "it stands for the value.")
+                    "Why a file to which the rule applies is refused: the text after the key in "
+                    "the message, in which {value} stands for the value.")
           .check("unless", [](const HfRule& rule) {
             return rule.is && rule.unless ? "is given beside 'is'; leave out one of them" : "";
           });
@@ -130,16 +136,19 @@ const yaml::Table<HfClass>& yaml_table(const HfClass*) {
           .required("name", &HfClass::name, "Its name.", yaml::non_empty())
           .optional("model", &HfClass::model, "Properties that its models have.")
           .optional("labels", &HfClass::labels,
-                    "Whether the model tells the classes that 'id2label' or 'num_labels' gives.");
+                    "Whether the model is a classifier, whose output classes 'id2label' or "
+                    "'num_labels' gives.");
   return table;
 }
 
 const yaml::Table<HfActivation>& yaml_table(const HfActivation*) {
   static const auto table =
       yaml::Table<HfActivation>("activation key", "The key of the activation.")
-          .optional("key", &HfActivation::key, "The key, or a list of keys, likewise.")
+          .optional("key", &HfActivation::key,
+                    "The key, or a list of keys: the first that the file has is read.")
           .optional("words", &HfActivation::words,
-                    "Values that run the kernels of the model's activation; others are refused.");
+                    "Values of the key whose kernels are those of the model's activation; other "
+                    "values are refused.");
   return table;
 }
 
@@ -149,9 +158,9 @@ const yaml::Table<HfMamba>& yaml_table(const HfMamba*) {
           .required("heads", &HfMamba::heads, "Heads.")
           .required("head_dim", &HfMamba::head_dim, "Channels of a head.")
           .required("groups", &HfMamba::groups, "Groups of heads that share B and C.")
-          .required("state", &HfMamba::state, "Columns of a head's state.")
-          .required("conv", &HfMamba::conv, "Tokens that the convolution sees.")
-          .required("chunk", &HfMamba::chunk, "Tokens of a chunk.")
+          .required("state", &HfMamba::state, "Columns of the state of one head.")
+          .required("conv", &HfMamba::conv, "Width of the convolution over tokens.")
+          .required("chunk", &HfMamba::chunk, "Tokens in one chunk of the scan.")
           .check("groups", [](const HfMamba& mamba) { return fault_in(mamba.groups); });
   return table;
 }
@@ -183,8 +192,8 @@ const yaml::Table<HfType>& yaml_table(const HfType*) {
       yaml::Table<T>("model_type", "A model type of Hugging Face Transformers.")
           .folder("huggingface")
           .required("name", &T::name,
-                    "The model_type in messages. A file that has only `extends` is another name of "
-                    "the same type.",
+                    "The model_type, as messages name it. A YAML file with only `extends` is "
+                    "another name of the type.",
                     yaml::non_empty())
           .optional("source", &T::source, "Where keys and defaults are published.")
           .required("layers", &T::layers, "Layers; with `encoder`, those of the encoder.")
@@ -197,32 +206,33 @@ const yaml::Table<HfType>& yaml_table(const HfType*) {
           .optional("vocabulary", &T::vocabulary,
                     "Tokens in the vocabulary (default: images are read in their place).")
           .optional("longest", &T::longest,
-                    "The most positions; 0: only a file that states it has a limit (default: no "
-                    "limit).")
+                    "Largest number of positions; with a default of 0, files without the key have "
+                    "no limit (without this size: no file has a limit).")
           .optional("further_positions", &T::further_positions,
-                    "Rows of the table of positions beyond those.", yaml::at_least(0))
+                    "Rows that the table of positions has beyond `longest`.", yaml::at_least(0))
           .optional("activation", &T::activation,
                     "The key of the activation (default: no key changes it).")
           .optional("model", &T::model, "Properties of the type's models.")
           .optional("dropouts", &T::dropouts,
                     "Keys of dropout, which is applied if one of them is above 0.")
           .optional("clamps", &T::clamps,
-                    "Keys of clamps on what a SwiGLU reads, which is clamped if one is above 0.")
+                    "Keys of limits on the inputs of a SwiGLU, which are clamped if one of the "
+                    "limits is above 0.")
           .optional("stated_biases", &T::stated_biases,
-                    "attention_bias and mlp_bias, if the type's configuration has them; others "
-                    "are refused where they are true.",
+                    "Those of attention_bias and mlp_bias that the type's configuration has; a "
+                    "file where the other is true is refused.",
                     yaml::one_of({"attention_bias", "mlp_bias"}))
           .optional("window", &T::window,
                     "Tokens of sliding attention where the file has no 'sliding_window'; 0: none.",
                     yaml::at_least(0))
           .optional("slides", &T::slides,
-                    "Whether attention slides where the file has no 'use_sliding_window'.")
+                    "Whether a window is used where the file has no 'use_sliding_window'.")
           .optional("full_layers", &T::full_layers,
-                    "Layers before the first that slides, where the file has no "
+                    "Number of first layers with full attention, where the file has no "
                     "'max_window_layers'.",
                     yaml::at_least(0))
           .optional("beyond_window", &T::beyond_window,
-                    "Tokens that attention sees beside those of 'sliding_window'.",
+                    "Tokens that attention sees in addition to 'sliding_window'.",
                     yaml::at_least(0))
           .optional("chunk", &T::chunk,
                     "Tokens of chunked attention where the file has no 'attention_chunk_size'; 0: "
@@ -234,18 +244,21 @@ const yaml::Table<HfType>& yaml_table(const HfType*) {
                     "The last of every so many layers has no rotary positions (default: all have "
                     "them).")
           .optional("alternating_window", &T::alternating_window,
-                    "Tokens that every second layer sees, the first not (default: none).")
+                    "Window, in tokens, of the second, fourth ... layer; the others see the whole "
+                    "sequence (default: none).")
           .optional("experts", &T::experts, "Routed experts of a layer (default: none).")
           .optional("experts_per_token", &T::experts_per_token,
                     "Experts that each token is routed to (default: 1).")
           .optional("expert_groups", &T::expert_groups,
                     "Equal groups that the experts form (default: 1).")
           .optional("groups_per_token", &T::groups_per_token,
-                    "Groups that the experts of one token are in, at most (default: 1).")
+                    "Largest number of groups that the experts of one token are in (default: 1).")
           .optional("expert_ffn", &T::expert_ffn,
                     "Width of one routed expert (default: that of ffn).")
-          .optional("shared_ffn", &T::shared_ffn,
-                    "Width of the experts that every token passes, together (default: none).")
+          .optional(
+              "shared_ffn", &T::shared_ffn,
+              "Width of all shared experts together, through which every token goes (default: "
+              "none).")
           .optional("shared_experts", &T::shared_experts,
                     "Instead of shared_ffn: how many there are, each of width expert_ffn.")
           .optional("dense_layers", &T::dense_layers,
@@ -255,8 +268,7 @@ const yaml::Table<HfType>& yaml_table(const HfType*) {
           .optional("key_value_rank", &T::key_value_rank,
                     "Width of the latents of keys and values (default: there are none).")
           .optional("query_rank", &T::query_rank,
-                    "Width of the latents of queries, of which there are none where the file says "
-                    "null.")
+                    "Width of the latents of queries; where the file says null, there are none.")
           .optional("rotary_dim", &T::rotary_dim, "With latents: columns of a head that rotate.")
           .optional("unrotated_dim", &T::unrotated_dim,
                     "With latents: columns of a head that do not rotate.")
@@ -268,13 +280,15 @@ const yaml::Table<HfType>& yaml_table(const HfType*) {
                     "Images that are read in place of tokens (default: tokens are).")
           .optional("token_types", &T::token_types,
                     "Rows of a table of the types of tokens (default: there is none).")
-          .optional("classes", &T::classes,
-                    "Classes that are told apart; the first is that of a file which names none "
-                    "(default: all are read as decoders with a language-model head).")
+          .optional(
+              "classes", &T::classes,
+              "The Transformers classes of the type that are modelled; the first is the class "
+              "of a file without 'architectures' (default: every file is read as a decoder "
+              "with a language-model head).")
           .optional("rules", &T::rules,
-                    "What follows from other keys, in turn: a later rule changes what an earlier "
-                    "one set.")
-          .optional("finish", &T::finish, "Code that reads what no key here can say.")
+                    "What follows from other keys. Rules apply in their order; a later one may "
+                    "change what an earlier one set.")
+          .optional("finish", &T::finish, "Code for what the keys of the type cannot say.")
           .check("layers", [](const T& type) { return fault_in(type.layers); })
           .check("hidden", [](const T& type) { return fault_in(type.hidden); });
   return table;

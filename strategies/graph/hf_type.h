@@ -22,7 +22,7 @@ struct HfSize {
   std::vector<std::string> keys() const { return key ? key->words : std::vector<std::string>(); }
 };
 
-/// Properties of a model, named as in `Model`. One without a value leaves the model's as it is.
+/// Properties of a model, named as in `Model`. A trait without a value leaves the model unchanged.
 struct HfTraits {
   std::optional<Norm> norm{};
   std::optional<Activation> activation{};
@@ -69,7 +69,7 @@ struct HfRule {
 struct HfClass {
   std::string name{};
   HfTraits model{};
-  bool labels = false;  ///< The model tells the classes that 'id2label' or 'num_labels' gives.
+  bool labels = false;  ///< A classifier: 'id2label' or 'num_labels' gives its classes.
 };
 
 struct HfActivation {
@@ -113,7 +113,7 @@ struct HfType {
   std::optional<HfSize> heads{}, kv_heads{}, head_dim{}, ffn{}, vocabulary{};
   /// The most positions. A value of 0: there is a limit only where the file states one.
   std::optional<HfSize> longest{};
-  std::int64_t further_positions = 0;  ///< Rows of the table of positions beyond those.
+  std::int64_t further_positions = 0;  ///< Rows of the table of positions beyond `longest`.
   std::optional<HfActivation> activation{};
   HfTraits model{};
   std::vector<std::string> dropouts{};  ///< Keys: dropout is applied if one is above 0.
@@ -122,12 +122,12 @@ struct HfType {
 
   std::int64_t window = 0;         ///< Sliding attention where the file has no key; 0: none.
   bool slides = true;              ///< Whether a window is used where the file does not say.
-  std::int64_t full_layers = 0;    ///< Layers before the first that slides, likewise.
+  std::int64_t full_layers = 0;    ///< Default number of first layers with full attention.
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
   std::int64_t chunk = 0;          ///< Chunked attention where the file has no key; 0: none.
   std::optional<HfSize> full_interval{};  ///< The last of so many layers sees the sequence.
   std::optional<HfSize> unrotated{};      ///< The last of so many layers has no rotary positions.
-  std::optional<HfSize> alternating_window{};  ///< In every second layer, the first not.
+  std::optional<HfSize> alternating_window{};  ///< Window of the layers 2, 4, ...
 
   std::optional<HfSize> experts{}, experts_per_token{}, expert_groups{}, groups_per_token{};
   std::optional<HfSize> expert_ffn{}, shared_ffn{}, dense_layers{}, expert_interval{};
@@ -140,7 +140,7 @@ struct HfType {
   std::optional<HfImage> image{};
   std::optional<HfSize> token_types{};
   std::vector<HfClass> classes{};  ///< The first is that of a file which names none.
-  std::vector<HfRule> rules{};     ///< In turn: a later one changes what an earlier one set.
+  std::vector<HfRule> rules{};     ///< Applied in order: later ones change what earlier ones set.
   HfFinish finish = HfFinish::kNone;
 };
 

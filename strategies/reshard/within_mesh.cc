@@ -1,3 +1,5 @@
+// Conversions between attributes on one mesh: the direct series of primitives where it is possible,
+// else the cheapest one.
 #include "strategies/reshard/within_mesh.h"
 
 #include <algorithm>
@@ -35,14 +37,14 @@ std::optional<Primitive> primitive_for(const AxisState& from, const AxisState& t
 constexpr std::array kOrder{Primitive::kSlice,     Primitive::kReduceScatter, Primitive::kAllToAll,
                             Primitive::kAllReduce, Primitive::kAllGather,     Primitive::kPad};
 
-// The state of an axis before and after.
+// An axis whose state changes in the conversion.
 struct AxisChange {
   Axis axis = 0;
   AxisState from{};
   AxisState to{};
 };
 
-// The changes, all by one primitive, that one operation can make together with the first.
+// Those changes, all by the same primitive, that a single operation can make with the first.
 std::vector<AxisChange> together(Primitive primitive, const std::vector<AxisChange>& changes) {
   const AxisChange& first = changes.front();
   const auto those = [&](auto alike) {
@@ -88,7 +90,7 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
                                             const Attribute& to,
                                             const std::vector<MeshAxis>& mesh) {
   if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
-  // A sum of maxima is not a maximum of sums: all summands in between must have one reduction.
+  // A sum of maxima is not a maximum of sums: all partial axes must have the same reduction.
   if (!from.partial.empty() && !to.partial.empty() &&
       from.partial.front().reduction != to.partial.front().reduction)
     return std::nullopt;
@@ -97,7 +99,8 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
   for (const auto& [primitive, axes, volume] :
        direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh)) {
     const auto is_one = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
-    for (const auto& split : splits_of(lies, mesh))  // only minor axes of a dimension may leave it
+    // Only the minor axes of a dimension can leave it.
+    for (const auto& split : splits_of(lies, mesh))
       if (std::find_if_not(std::ranges::find_if(split, is_one), split.end(), is_one) != split.end())
         return std::nullopt;
     Attribute next = with_axes_of(lies, to, axes);
@@ -108,7 +111,7 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
   return steps;
 }
 
-// The cheapest series of primitives along axes of the mesh; nothing if none has a price.
+// The cheapest series of primitives along axes of the mesh; empty if no series has a price.
 std::optional<std::vector<MeshStep>> cheapest(const TensorSpec& tensor, const Attribute& from,
                                               const Attribute& to, const ProcessMesh& mesh,
                                               const StepPrice& price) {
@@ -182,7 +185,7 @@ std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attr
   Bytes whole = element;
   for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
 
-  // Ways that the currently split axes divide the tensor.
+  // Number of ways in which the axes that are split at present divide the tensor.
   double divided = 1;
   std::map<Primitive, std::vector<AxisChange>> changes;
   for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
@@ -224,7 +227,7 @@ std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attr
 std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh) {
   if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
-  // A byte over a link costs a second here, since only the order of plans matters.
+  // Each byte that is sent is priced at one second, since only the order of prices matters.
   auto steps = cheapest(tensor, from, to, mesh_from(mesh), [&](const Step& step) {
     return Result<Seconds>(Seconds::from_base(volume_of(step, tensor).exact_total.in_base()));
   });

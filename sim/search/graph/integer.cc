@@ -1,3 +1,5 @@
+// Solves a problem of the search over a graph's annotations (problem.h) as an integer program, by
+// CBC. A column is an option of a variable or a pair of options.
 #include <algorithm>
 #include <cmath>
 #include <coin/Cbc_C_Interface.h>
@@ -18,7 +20,7 @@ struct Deleter {
 };
 using Model = std::unique_ptr<Cbc_Model, Deleter>;
 
-// The columns and rows of the program, stored by column as CBC expects.
+// The matrix of the program, its bounds and costs; stored by column, as CBC expects it.
 struct Columns {
   std::vector<CoinBigIndex> begins{0};
   std::vector<int> rows{};
@@ -37,7 +39,7 @@ struct Columns {
     rows.push_back(at);
     values.push_back(value);
   }
-  // Ends the column whose entries were added.
+  // Ends a column, whose entries have been added. An infinite price forbids it.
   void end(double price) {
     const bool allowed = std::isfinite(price);
     cost.push_back(allowed ? price : 0);
@@ -46,6 +48,7 @@ struct Columns {
   }
 };
 
+// The integer program of what is left of a problem after elimination.
 class Program {
  public:
   Program(const Problem& problem, const Elimination& reduced, double unit)
@@ -145,8 +148,8 @@ bool has_load(const Variable& variable) {
   return std::ranges::any_of(variable.load, [](double load) { return load > 0; });
 }
 
-// Eliminates variables without load. Each has at most two neighbours, so no factor of more than two
-// variables arises.
+// Eliminates variables without load that have at most two neighbours, so that every factor remains
+// one of at most two variables.
 void reduce(const Problem& problem, Elimination& elimination) {
   for (bool changes = true; changes;) {
     changes = false;

@@ -1,3 +1,5 @@
+// The lower bound of a step, by which the search leaves out strategies without simulating them.
+// The comment at the top of estimate.h describes it.
 #include "sim/search/internal/bound.h"
 
 #include <algorithm>
@@ -57,13 +59,14 @@ Seconds least_of(const PassTimes& passes) {
 
 namespace {
 
-// Whether some cut may end within `step` if all layers were as short as the shortest. Each stage
-// takes as many layers as it can. Where that leaves later stages too little time, they are only
-// required to fit their least work after the least work of the stages before them.
+// Whether some division of the layers over the stages could end within `step` if every layer took
+// the time of the shortest. Each stage takes as many layers as fit. A later stage for which that
+// leaves too little time must only fit its least work after the least work of the stages before it.
 bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work) {
   const auto micro_batches = static_cast<double>(strategy.micro_batches());
   const std::int64_t stages = strategy.pipeline_parallel;
-  const std::int64_t pieces = strategy.virtual_stages;  // per stage; each has a layer
+  // Chunks of one stage, each of at least one layer.
+  const std::int64_t pieces = strategy.virtual_stages;
   constexpr double kRounding = 1e-9;
   Seconds before;        // time in the first pieces of the stages before
   Seconds least_before;  // its lower limit
@@ -86,7 +89,7 @@ bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work
   return left == 0;
 }
 
-// The least time, at least `least`, within which some cut may end.
+// The least time, not below `least`, within which some division of the layers could end.
 Seconds least_of_cuts(Seconds least, const Strategy& strategy, const StepWork& work) {
   constexpr int kHalvings = 24;
   if (may_end_within(least, strategy, work)) return least;
@@ -119,8 +122,8 @@ Seconds least_step(const Strategy& strategy, const StepWork& work) {
   return least_of_cuts(least, strategy, work);
 }
 
-// The pieces before the first piece of stage s are pieces of chunk 0. Among equivalent stages, the
-// last one has the most before it.
+// The pieces before the first piece of a stage belong to chunk 0 of the stages before it. The last
+// of several equivalent stages has the most work before it.
 Bound::Bound(const Strategy& strategy, const FilledForms& forms)
     : classes_(forms.classes()),
       units_(forms.of_classes),
@@ -200,9 +203,9 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
   return most + (data ? std::max(data->around, optimizer[0]) : optimizer[0]);
 }
 
-// The chain of all passes, with the communication that it waits for before and after. Communication
-// of the data stream that is neither on this chain nor beside communication of the chain is beside
-// its kernels, which take longer by what it holds.
+// The bound of a single stage: the chain of all passes, with the communication before and after it.
+// Communication of the data stream that is neither on the chain nor concurrent with communication
+// of the chain runs beside the chain's kernels, and takes a share of the device from them.
 Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
                             const DataStream& data) const {
   const Seconds exposed = of_chunk(passes, units_.front().all, [](const PassTimes& of) {
@@ -217,10 +220,10 @@ Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
                   data.all + optimizer);
 }
 
-// A step is no shorter than the nodes of a path, because each waits for the one before. Everything
-// that the data stream does off the path is beside the path's kernels, which take longer by what it
-// holds; or beside communication on the path; or while the path waits, which makes the step even
-// longer.
+// A step is no shorter than the sum of the nodes of a path, because each waits for the one before.
+// What the data stream does off the path runs beside the path's kernels, from which it takes a
+// share of the device; or beside communication on the path; or while the path waits, which makes
+// the step longer still.
 Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                         const std::optional<DataStream>& data) const {
   Seconds most;
@@ -269,7 +272,8 @@ Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
   return most;
 }
 
-// Forward plus backward; the lesser value where the backward pass may run whole or in two parts.
+// The sum over forward and backward pass. Where the backward pass may run whole or in two parts,
+// the shorter of both counts.
 template <class Which>
 Seconds Bound::both(const PassTimes& of, Which which) const {
   const bool apart = splits_ && of.input.runs();

@@ -1,3 +1,5 @@
+// Times of kernels and of communication over groups of ranks, for the estimates and bounds of the
+// search (sim/search/internal).
 #include "sim/search/internal/times.h"
 
 #include <algorithm>
@@ -93,15 +95,15 @@ RankGroups::RankGroups(const std::vector<MeshAxis>& mesh, const std::vector<Axis
     else
       lines_.push_back(line);
   }
-  if (axes.empty()) return;  // copies with a host do not depend on the stage
+  if (axes.empty()) return;  // Copies to and from hosts do not depend on the stage.
   for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis)
     if (mesh[static_cast<std::size_t>(axis)].name == "pipeline" &&
         std::ranges::find(axes, axis) == axes.end())
       stages_ = search::strided_axis(mesh, axis);
 }
 
-// A group's first rank has coordinate 0 on each line: it is the group's number with zeros inserted
-// as those digits.
+// The rank of member `i` of a group. A group's first rank has coordinate 0 along each line of the
+// group. Its number is the group's number with digits 0 inserted at the places of the lines.
 std::int64_t RankGroups::rank(std::int64_t group, std::int64_t i) const {
   std::int64_t first = group;
   std::int64_t offset = 0;
@@ -319,8 +321,9 @@ Result<Seconds> CostCache::slower_end(program::CollectiveKind kind, Bytes bytes,
   return std::max(first, last) + shared;
 }
 
-// A step is no shorter than the work of its first rank. Where devices differ, a bound's passes may
-// be of another rank, so the fastest group of any rank counts.
+// The least time of a communication, for bounds. A step is no shorter than the work of its first
+// rank. Where devices differ, the passes of the bound may belong to another rank, so the fastest
+// group decides.
 Result<LeastTime> CostCache::least(program::CollectiveKind kind, Bytes bytes,
                                    const RankGroups& groups, std::int64_t ranks) {
   if (places_.cluster().routing() == Routing::kEcmpHash) return LeastTime{};

@@ -1,3 +1,5 @@
+// Collectives message by message, for simulations of stepwise granularity, and a warning where
+// these take other times than one activity per collective. The header has the model.
 #include "sim/simulate/internal/messages.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 namespace foreshard::sim::internal {
 namespace {
 
-// Limits flows below the rate of their links: a resource of which every byte takes one unit.
+// Resources that limit flows to less than the rate of their links. Every byte takes one unit.
 class Limits {
  public:
   Limits(engine::Workload& workload, const Operation& operation) : workload_(workload) {
@@ -28,8 +30,8 @@ class Limits {
 
   // Whether the channels, not the links, limit the operation's rate.
   bool channels_decide() const { return channels_decide_; }
-  // A resource for flows that together carry this part of the operation's bytes: its rate is just
-  // enough for the whole operation to take its time on idle links.
+  // A resource for flows that together carry the fraction `part` of the operation's bytes. With its
+  // rate the whole operation takes the time that its form takes on idle links.
   engine::ResourceId of(double part) const {
     return workload_.add_resource((rate_ * part).in_base(), "channels");
   }
@@ -195,10 +197,10 @@ Result<Seconds> time_by_messages(const Operation& operation) {
 
 namespace {
 
-constexpr double kSame = 1e-9;  // relative difference by rounding
+constexpr double kSame = 1e-9;  // largest relative difference that counts as rounding
 constexpr std::size_t kMostListed = 4;
 
-// A form whose time by messages differs from the time of the flat form.
+// A collective (`what`) whose messages take another time than its flat form.
 struct Difference {
   std::string what;
   Seconds flat;

@@ -1,3 +1,7 @@
+// NCCL's cost model, reimplemented: the time that its tuner expects of each algorithm and protocol.
+// The choice of an algorithm (comm/choose.cc) takes the fastest estimate; the table of `topology
+// collectives` (comm/sweep.cc) shows all estimates. Inside this file, rates are GB/s and latencies
+// are microseconds, as in NCCL.
 #include "strategies/comm/nccl/estimate.h"
 
 #include <algorithm>
@@ -8,48 +12,46 @@
 
 #include "base/check.h"
 
-// Callers: the choice of an algorithm (comm/choose.cc) takes the first estimate; the table of
-// `topology collectives` (comm/sweep.cc) shows them. Inside, rates are GB/s and latencies are
-// microseconds, as in NCCL.
-
 namespace foreshard::comm::nccl {
 namespace {
 
 using program::CollectiveKind;
 
-// src/graph/tuning.cc, v2.28.9. An efficiency is the fraction of the search's bandwidth that an
-// algorithm or protocol reaches.
+// Constants of src/graph/tuning.cc, v2.28.9. An efficiency is the fraction that an algorithm or
+// protocol reaches of the bandwidth that NCCL's graph search found; the efficiency of a protocol
+// multiplies the efficiency of its algorithm.
 constexpr double kRingLlEfficiency = 0.5;
 constexpr double kRingLl128Efficiency = 0.92;
 constexpr double kTreeEfficiency = 0.92;
 constexpr double kTreeLlEfficiency = 1 / 3.8;
 constexpr double kTreeLl128EfficiencyOneNode = 7.0 / 9.0;
 constexpr double kTreeLl128Efficiency = 120.0 / 128.0;
-constexpr double kPlainTreeEfficiency = 0.85;  // one member per node
+constexpr double kPlainTreeEfficiency = 0.85;  // trees over nodes of one member each
 constexpr double kPatEfficiency = 0.75;
-constexpr double kCollnetDirectEfficiency = 0.85;  // GPUs since Hopper
+constexpr double kCollnetDirectEfficiency = 0.85;  // on Hopper and later GPUs
 constexpr double kCollnetDirectNetworkEfficiency = 0.9;
 constexpr double kCollnetSerialization = 0.4;  // us for each other member of the node
 constexpr double kPatPerMember = 2.8;          // us for each member
 constexpr double kPatNetworkFactor = 1 / 3.5;  // factor of a network message's latency
-constexpr double kSimpleOverheadFactor = 3;    // factor of a message's proxy overhead, against LL
-// Between nodes, the latency of an all-reduce by Simple rings is multiplied by a factor from some
-// message size on (NCCL: "plateau effect of ring").
+constexpr double kSimpleOverheadFactor = 3;  // factor of a message's proxy overhead, relative to LL
+// The latency of a large all-reduce by Simple rings between nodes is multiplied by this factor
+// (NCCL: "plateau effect of ring").
 constexpr double kLargeRingLatency = 1.4;
 constexpr double kLargeRingLatencyBeforeAmpere = 1.9;
-constexpr double kLargeRingBytes = 64;  // bytes for each channel and member
-// Size of the first entry of the tree correction, in bytes; each further entry is for twice the
-// size (TreeCorrection).
-constexpr double kSmallestTreeCorrection = 64;
-constexpr double kSlowRing = 12;              // GB/s per channel
-constexpr std::int64_t kSmallestBlock = 128;  // threads
+// Such an all-reduce is large from this number of bytes per (channel x member) on.
+constexpr double kLargeRingBytes = 64;
+// Size of an operation, in bytes, to which the first entry of the tree correction belongs; each
+// further entry belongs to twice the size (TreeCorrection, tables.h).
+constexpr double kTreeCorrectionStart = 64;
+constexpr double kSlowRing = 12;  // GB/s per channel
 constexpr double kLeastBytesPerChannel = 16384;
 constexpr std::int64_t kAmpere = 80;  // compute capability: 10 x major + minor
 constexpr std::int64_t kHopper = 90;
-// Most members of a node that a gather or scatter by NVLS can have (NCCL_MAX_NVLS_ARITY).
+// Largest number of members per node for all-gathers and reduce-scatters by NVLS
+// (NCCL_MAX_NVLS_ARITY).
 constexpr std::int64_t kMostNvlsMembers = 32;
 
-// An enabled algorithm, and the channels on which it would run.
+// An enabled algorithm, and the result of NCCL's search for the channels on which it would run.
 struct Candidate {
   std::string_view algorithm;
   const SearchGraph* graph;
@@ -89,7 +91,8 @@ class Tuner {
   bool one_node() const { return communicator_.nodes == 1; }
   bool is_all_reduce() const { return kind_ == CollectiveKind::kAllReduce; }
 
-  // Section "what is enabled" of ncclTopoTuneModel, in the order in which ties are decided.
+  // Section "what is enabled" of ncclTopoTuneModel, in NCCL's order: of equally fast
+  // algorithms the first is taken.
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> list;
     const bool gathers =
@@ -112,7 +115,7 @@ class Tuner {
     return list;
   }
 
-  // GB/s.
+  // The rate, in GB/s, for the communicator's number of nodes.
   double by_nodes(const PerNodes& rates) const {
     const BytesPerSecond rate = one_node()                 ? rates.one
                                 : communicator_.nodes == 2 ? rates.two
@@ -126,7 +129,7 @@ class Tuner {
            graph.intra_kind == LinkKind::kNvLink && !graph.far_nic;
   }
 
-  // Steps of a ring: the number of messages one after another.
+  // Number of steps of a ring: of messages that follow one another.
   double steps() const {
     switch (kind_) {
       case CollectiveKind::kAllReduce:
@@ -139,7 +142,8 @@ class Tuner {
   }
 
   // Algorithm bandwidth (bytes of the operation per time), GB/s; 0 if this protocol is not enabled.
-  // `bus`: rate of all channels together; `intra`, `inter`: one channel's inside and between nodes.
+  // Here and below, `bus` is the rate of all channels together, `intra` and `inter` the rates of
+  // one channel inside a node and between nodes.
   double rate_of(const Candidate& candidate, Protocol protocol) const {
     const auto& [name, graph] = candidate;
     if (protocol == Protocol::kLl128 && !ll128_works(*graph)) return 0;
@@ -180,7 +184,7 @@ class Tuner {
     const auto& factors = protocol == Protocol::kLl      ? tables_.tree_correction.ll
                           : protocol == Protocol::kLl128 ? tables_.tree_correction.ll128
                                                          : tables_.tree_correction.simple;
-    const double units = bytes_ / 1_B / kSmallestTreeCorrection;
+    const double units = bytes_ / 1_B / kTreeCorrectionStart;
     if (units < 1) return 1;
     const auto index = static_cast<std::size_t>(std::log2(std::floor(units)));
     return index < factors.size() ? factors[index] : 1;
@@ -189,8 +193,8 @@ class Tuner {
   double collnet_direct_rate(double bus, double channels, double intra, double inter) const {
     double rate = 0;
     if (is_all_reduce()) {
-      // Every channel has a head, the member next to its NIC. NCCL slows the operation by half of
-      // the excess where members share heads.
+      // Every channel has a head, the member next to its NIC. NCCL divides the rate
+      // by (m + 1) / 2 for m members per channel: by more than 1 where members share heads.
       const double members_per_channel = per_node_ / channels;
       rate = bus / (members_per_channel - (members_per_channel - 1) / 2) / 2;
     } else {
@@ -207,13 +211,13 @@ class Tuner {
       inside *= (per_node_ - 1) / per_node_;
     const double between = inter * (is_tree && communicator_.nodes <= 2 ? 2 : 1);
     double channel = std::min(inside, between);
-    const BetweenNodes& most = generation_.nvls_tree;
+    const BetweenNodes& limit = generation_.nvls_tree;
     if (is_tree)
-      channel = std::min(channel, (communicator_.nodes == 2 ? most.two : most.more) / 1_GB_s);
+      channel = std::min(channel, (communicator_.nodes == 2 ? limit.two : limit.more) / 1_GB_s);
     return channels * channel * members_ / steps();
   }
 
-  // The latency of this protocol in microseconds; 0 where the algorithm has none.
+  // The latency of this protocol in microseconds; 0 where the table has none.
   static double in_us(const std::optional<PerProtocol>& times, Protocol protocol) {
     if (!times) return 0;
     const Seconds time = protocol == Protocol::kLl      ? times->ll.value_or(0_s)
@@ -236,7 +240,8 @@ class Tuner {
     if (name == "tree") return (base + 2 * ((per_node_ - 1) * intra + levels_ * inter)) * 1_us;
     if (name == "pat")
       return (base + levels_ * inter * kPatNetworkFactor + kPatPerMember * members_) * 1_us;
-    // Twice (to the heads and back): one message, if there are other members, and their turns.
+    // On the way to the heads and on the way back: one message, if the node has other members, and
+    // the time in which they take turns.
     if (name == "collnet_direct")
       return (2 * (std::min(1.0, per_node_ - 1) * intra + (per_node_ - 1) * kCollnetSerialization) +
               inter) *
@@ -246,7 +251,8 @@ class Tuner {
     return (intra + (one_node() ? 0 : inter)) * 1_us;
   }
 
-  // Microseconds.
+  // The latency of a ring or chain, in microseconds, from the latency of its start (`base`), of a
+  // message inside a node (`intra`) and of a message between nodes (`inter`).
   double ring_latency(double base, double intra, double inter, Protocol protocol) const {
     const double overhead = one_node()
                                 ? 0
@@ -269,15 +275,16 @@ class Tuner {
     return latency;
   }
 
-  // As topoGetAlgoInfo of enqueue.cc: reduces the channels, then the threads, until each has enough
-  // bytes.
+  // The channels of an operation of this size: all that the search found, less as many as it takes
+  // for each thread of each channel to have enough bytes. Follows topoGetAlgoInfo of enqueue.cc,
+  // which then also halves the threads; their number is not needed here.
   std::int64_t channels_of(const Candidate& candidate, Protocol protocol) const {
     const std::string_view name = candidate.algorithm;
     std::int64_t channels = communicator_.channels;
     if (name.starts_with("nvls")) channels = std::max<std::int64_t>(1, communicator_.nvls_channels);
     if (name.starts_with("collnet")) channels = candidate.graph->channels;
     const bool slow = communicator_.ring.intra_rate / 1_GB_s <= kSlowRing;
-    double threads =
+    const double threads =
         static_cast<double>(protocol == Protocol::kLl         ? tables_.threads.ll
                             : protocol == Protocol::kLl128    ? tables_.threads.ll128
                             : name == "tree" || name == "pat" ? tables_.threads.tree_simple
@@ -296,10 +303,8 @@ class Tuner {
       return bytes < static_cast<double>(channels) * threads * bytes_per_thread;
     };
     while (channels > 1 && too_many()) --channels;
-    while (threads > kSmallestBlock && too_many() && std::fmod(threads / 2, kSmallestBlock) == 0)
-      threads /= 2;
-    const double most = std::ceil(bytes / kLeastBytesPerChannel);
-    if (most < static_cast<double>(channels)) channels = static_cast<std::int64_t>(most);
+    const double limit = std::ceil(bytes / kLeastBytesPerChannel);
+    if (limit < static_cast<double>(channels)) channels = static_cast<std::int64_t>(limit);
     return std::max<std::int64_t>(1, channels);
   }
 
@@ -308,10 +313,10 @@ class Tuner {
   const Communicator& communicator_;
   const Tables& tables_;
   const Generation& generation_;
-  double members_;   // number in the communicator
-  double nodes_;     // number
+  double members_;   // members of the communicator
+  double nodes_;     // nodes that they are on
   double per_node_;  // members per node, on average
-  double levels_;    // levels below the root of a binary tree of the nodes
+  double levels_;    // depth of a binary tree of the nodes: floor(log2(nodes))
 };
 
 }  // namespace

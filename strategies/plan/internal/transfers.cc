@@ -1,3 +1,6 @@
+// The planner of a pipeline's transfers (plan_transfers of planner.h): adds to each role the sends
+// and receives of its passes, and the waits of the host for them. The model's pieces lie one behind
+// the other; crossing i lies between piece i and piece i + 1.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -10,6 +13,8 @@
 namespace foreshard::plan {
 namespace {
 
+// Adds the transfers of one role. "Slot" below excludes slots of weight gradients: those transfer
+// nothing.
 class Transfers {
  public:
   Transfers(Draft& draft, DraftRole& role)
@@ -27,7 +32,8 @@ class Transfers {
   }
 
  private:
-  // Whether stages might wait for each other's transfers in a ring.
+  // Whether the stages could wait for each other's transfers in a circle: in an interleaved
+  // pipeline, and in schedules whose transfers are posted ahead of use.
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
 
   void add_to(Section& section) {
@@ -35,27 +41,27 @@ class Transfers {
     if (slot.part == PassPart::kWeight) return;
     const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
     const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
-    // Crossing i lies between piece i and the one behind it.
     const bool is_forward = slot.direction == Direction::kForward;
     const std::int32_t in = is_forward ? piece - 1 : piece;
     const std::int32_t out = is_forward ? piece : piece - 1;
     const ActionRef first = role_.first_pass(section);
     const ActionRef last = role_.last_pass(section);
 
-    // What the first pass waits for or, in a slot without passes, the send. A slot that runs beside
-    // another does not wait for the send of that one; the slot after both does.
+    // Actions for which the first pass waits or, in a slot without passes, the send. If a slot runs
+    // beside the slot before it, it does not wait for the send of that slot; the slot after both
+    // does.
     std::vector<ActionRef> awaited;
     if (slot.beside)
       awaited = std::exchange(awaited_by_both_, {});
     else
       awaited_by_both_ = awaited = std::exchange(unfinished_, {});
-    ActionRef handed = kNone;
+    ActionRef input = kNone;  // the action that brings the slot's input
     if (in >= 0 && in < crossings) {
       if (is_local(in))
-        awaited.push_back(made_.at({slot.direction, in, slot.micro_batch}));
+        awaited.push_back(local_outputs_.at({slot.direction, in, slot.micro_batch}));
       else
         std::ranges::copy(receive(section, in), std::back_inserter(awaited));
-      handed = awaited.back();
+      input = awaited.back();
     }
     if (first != kNone) {
       for (const ActionRef ref : std::exchange(awaited, {})) role_.wait(first, ref);
@@ -63,15 +69,16 @@ class Transfers {
     }
     if (framework_.pass_host_sync && !in_ring())
       section.actions.push_back(role_.make(transfer(ActionKind::kSync, slot, -1)));
-    const bool hands_on = out >= 0 && out < crossings;
-    if (hands_on && !is_local(out)) {
+    const bool has_output = out >= 0 && out < crossings;
+    if (has_output && !is_local(out)) {
       send(section, out, std::move(awaited));
     } else {
-      if (hands_on) made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
-      // In a slot without passes, nothing has waited yet: the next slot does.
+      if (has_output)
+        local_outputs_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : input;
+      // Not empty only in a slot without passes, where nothing waited: the next slot waits instead.
       unfinished_.insert(unfinished_.end(), awaited.begin(), awaited.end());
     }
-    slot_before_ = std::exchange(last_slot_, last_pass_);
+    two_slots_back_ = std::exchange(one_slot_back_, last_pass_);
   }
 
   const Crossing& crossing_at(std::int32_t index) const {
@@ -79,7 +86,8 @@ class Transfers {
   }
   bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
-  // `message`: its index among the messages that the slot has over the crossing.
+  // A transfer of the slot over the crossing, or a host's wait (kSync), which may have none (-1).
+  // `message` is its index among the slot's messages over the crossing.
   Action transfer(ActionKind kind, const PassSlot& slot, std::int32_t crossing,
                   std::int32_t message = 0) const {
     const std::int32_t together = crossing >= 0 ? crossing_at(crossing).together : 1;
@@ -91,29 +99,31 @@ class Transfers {
             .what = crossing};
   }
 
-  // How many messages a slot has over the crossing.
+  // Number of messages of one slot over the crossing.
   std::int32_t messages(std::int32_t crossing) const {
     return role_.role.together / crossing_at(crossing).together;
   }
 
-  // Receives all messages of the slot, in their order.
+  // Receives all messages of the slot, in their order, before its other actions; returns the
+  // receives.
   std::vector<ActionRef> receive(Section& section, std::int32_t crossing) {
     std::vector<ActionRef> received;
-    std::vector<ActionRef> first;
+    std::vector<ActionRef> actions;  // the receives, and the host's waits
     for (std::int32_t m = 0; m < messages(crossing); ++m) {
       Action one = transfer(ActionKind::kReceive, *section.slot, crossing, m);
-      if (blocking_) one.after = {in_ring() ? slot_before_ : last_slot_};
+      if (blocking_) one.after = {in_ring() ? two_slots_back_ : one_slot_back_};
       const ActionRef ref = received.emplace_back(role_.make(std::move(one)));
-      first.push_back(ref);
+      actions.push_back(ref);
       if (!hosts_wait_) continue;
       Action sync = transfer(ActionKind::kSync, *section.slot, crossing, m);
       if (in_ring()) sync.after = {ref};
-      first.push_back(role_.make(std::move(sync)));
+      actions.push_back(role_.make(std::move(sync)));
     }
-    section.actions.insert(section.actions.begin(), first.begin(), first.end());
+    section.actions.insert(section.actions.begin(), actions.begin(), actions.end());
     return received;
   }
 
+  // Sends all messages of the slot, each after `after` and after the role's last pass.
   void send(Section& section, std::int32_t crossing, std::vector<ActionRef> after) {
     after.push_back(last_pass_);
     for (std::int32_t m = 0; m < messages(crossing); ++m) {
@@ -128,16 +138,17 @@ class Transfers {
   Draft& draft_;
   DraftRole& role_;
   const Framework& framework_;
-  bool may_block_;
-  bool blocking_;
-  bool hosts_wait_;
-  // What the role hands to itself: (direction, crossing, micro-batch) -> the pass that makes it.
-  std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> made_;
-  ActionRef last_pass_ = kNone;
-  ActionRef last_slot_ = kNone;        // the last pass of the slot before
-  ActionRef slot_before_ = kNone;      // the last pass of the slot before that
-  std::vector<ActionRef> unfinished_;  // sends that the next pass waits for
-  // What the last slot with `beside` unset waited for: the slot beside it waits for the same.
+  bool may_block_;   // The schedule works with blocking transfers.
+  bool blocking_;    // Passes wait for transfers.
+  bool hosts_wait_;  // Hosts wait for receives.
+  // Outputs that stay on the role: (direction, crossing, micro-batch) -> the pass that makes it.
+  std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> local_outputs_;
+  ActionRef last_pass_ = kNone;        // the role's last pass so far
+  ActionRef one_slot_back_ = kNone;    // last_pass_ at the end of the previous slot
+  ActionRef two_slots_back_ = kNone;   // last_pass_ at the end of the slot before that
+  std::vector<ActionRef> unfinished_;  // actions that the next pass waits for: blocking sends
+                                       // and, after a slot without passes, what it waited for
+  // Actions that the last slot with `beside` unset waited for: a slot beside it waits for them too.
   std::vector<ActionRef> awaited_by_both_;
 };
 

@@ -1,3 +1,4 @@
+// The checks of a program's invariants, which verify.h numbers.
 #include "strategies/program/ir/verify.h"
 
 #include <algorithm>
@@ -159,7 +160,7 @@ Status rank_fault(const Program& program) {
   return {};
 }
 
-// Why a group is wrong, or nothing.
+// The fault of a group; empty if there is none.
 std::string group_why(const Program& program, const AxisGroup& group) {
   if (group.axes.empty()) return "names no mesh axis";
   for (std::size_t i = 0; i < group.axes.size(); ++i) {
@@ -457,7 +458,7 @@ std::vector<std::int32_t> open_conversions(const Block& block) {
   return open;
 }
 
-// Whether the block computes with tensors of its call's micro-batch, or sends them on.
+// Whether the block computes with tensors of its call's micro-batch or sends them.
 bool reads_tensors(const Block& block) {
   return std::ranges::any_of(block.tasks, [](const Task& task) {
     const auto* one = std::get_if<Communication>(&task.body);
@@ -466,7 +467,8 @@ bool reads_tensors(const Block& block) {
   });
 }
 
-// Whether `call` waits for the task of call `earlier`, or for a later task there on its stream.
+// Whether `call` waits for task `task` of call `earlier`, whose block is `block`, or for a later
+// task of that call on the same stream.
 bool waits_for(const Call& call, std::int32_t earlier, const Block& block, std::int32_t task) {
   return std::ranges::any_of(call.after, [&](const CallDependency& one) {
     if (one.call != earlier) return false;
@@ -484,7 +486,8 @@ Status conversions_fault(const Program& program) {
     reading.push_back(reads_tensors(block));
   }
   for (const Role& role : program.roles) {
-    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> unread;  // calls
+    // (chunk, micro-batch) -> calls
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> unread;
     for (std::size_t c = 0; c < role.calls.size(); ++c) {
       const Call& call = role.calls[c];
       const auto fault = [&](std::int32_t of, std::int32_t task, const std::string& why) {

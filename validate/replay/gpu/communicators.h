@@ -1,11 +1,13 @@
 /// \file
-/// A rank's NCCL communicators, and the operations on them.
+/// A rank's NCCL communicators, and the operations on them. The process of a rank uses them to
+/// replay a plan on a GPU.
 ///
-/// Communicators are created in the plan's order. Their ids are exchanged through the store under
-/// "nccl/<number>", set by the first member. One more communicator, of all ranks, lets all ranks
-/// begin a step together. Communicators are blocking, because on non-blocking ones NCCL starts a
-/// thread for each call, which would distort the measurement. The watchdog deals with a peer that
-/// never comes; an operation that never ends is aborted.
+/// Communicators are created in the plan's order. The first member of each makes its NCCL id and
+/// puts it into the store under "nccl/<Communicator::number>", where the others read it. One more
+/// communicator, of all ranks, lets all ranks begin a step together. Communicators are blocking,
+/// because on non-blocking ones NCCL starts a thread for each call, which would distort the
+/// measurement. The watchdog (watch.h) ends the wait for a peer that never comes; abort() ends
+/// operations that hang.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,10 +25,10 @@
 
 namespace foreshard::replay::gpu {
 
-/// The oldest NCCL with which this program runs: 2.18, of 2023 (communicators are created with a
-/// configuration).
+/// The oldest NCCL that is accepted: 2.18, of 2023. Communicators are created with a configuration.
 constexpr int kOldestNccl = 21800;
 
+/// The functions of an NCCL library that was loaded at run time.
 struct NcclApi {
   std::string path{};  ///< Path of the library.
   int version = 0;     ///< Code from ncclGetVersion: 22809 is 2.28.9.
@@ -57,9 +59,9 @@ std::string nccl_version_text(int version);
 
 class Communicators {
  public:
-  /// \param shared  several ranks share the device: each tells NCCL that it is a separate host, so
-  ///     that all traffic goes through this machine's sockets. (NCCL reads this from the
-  ///     environment, once per process; variables that are already set are kept.)
+  /// \param shared  whether several ranks share the device. Then each tells NCCL, by environment
+  ///     variables, that it is a separate host, so that all traffic goes through this machine's
+  ///     sockets. NCCL reads the variables once per process; those already set are kept.
   /// \return kUnsupported if NCCL is missing or too old; kIo if a peer or NCCL fails.
   static Result<std::unique_ptr<Communicators>> make(const RankPlan& plan, Store& store,
                                                      bool shared, Watch& watch);
@@ -67,13 +69,16 @@ class Communicators {
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
 
-  /// Issues the instance's communication. `send` or `receive` may be null if it has no elements.
-  /// \param elements  elements_of the instance.
+  /// Issues a communication on the stream. A buffer (`send`, `receive`) without elements may be
+  /// null.
+  /// \param instance  index of the operation in RankPlan::operations.
+  /// \param elements  counts of the operation's elements, from elements_of (plan.h).
   Status issue(std::size_t instance, const Elements& elements, const void* send, void* receive,
                cudaStream_t stream);
-  /// Makes the stream wait until all ranks have called this.
+  /// Makes the stream, not the host, wait until all ranks have called this.
   Status meet(cudaStream_t stream);
-  /// A fault that NCCL has noticed in the meantime: a lost peer, a failed network.
+  /// An asynchronous fault that NCCL has noticed: a lost peer, a failed network. OK if there is
+  /// none.
   Status fault() const;
   /// Ends all operations that are under way; nothing can be issued afterwards.
   void abort();

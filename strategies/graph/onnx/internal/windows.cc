@@ -1,4 +1,6 @@
-// Operators on images: convolutions, pooling, and operators composed of them.
+// Translations of ONNX operators on images: convolutions, pooling, and operators composed of them.
+// The table of translations (translate.cc) refers to them. Shapes are [batch, channels, extents of
+// the image ...]; pads list the beginnings of all dimensions of the image, then the ends.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -11,7 +13,8 @@ namespace {
 
 using namespace std::string_literals;
 
-// Strides, dilations and pads of a window of extents `kernel`, all written out.
+// Strides, dilations and pads of a window of extents `kernel`, with ONNX's defaults and automatic
+// pads replaced by numbers. `rank` is the number of dimensions of the window.
 Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
   const std::size_t rank = kernel.size();
   const auto strides = integers_of(node, "strides").value_or(Shape(rank, 1));
@@ -30,15 +33,16 @@ Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
       const std::int64_t out = shape_of(scope, node.outputs[0])[d + 2];
       const std::int64_t needed = (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in;
       const std::int64_t total = std::max<std::int64_t>(needed, 0);
-      const std::int64_t small = total / 2;
-      pads[d] = automatic == "SAME_UPPER" ? small : total - small;
+      const std::int64_t smaller_half = total / 2;
+      pads[d] = automatic == "SAME_UPPER" ? smaller_half : total - smaller_half;
       pads[d + rank] = total - pads[d];
     }
   }
   return Settings{{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
 }
 
-// Adds the bias, one number per channel, to `product`, the node's result without bias.
+// Emits the node's result: `product`, its result without bias, plus one number per channel. `rank`
+// is the number of dimensions of the product.
 Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank,
               std::int64_t channels) {
   Shape shape(rank - 1, 1);
@@ -48,8 +52,9 @@ Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank
   return emit(scope, node, "binary", {product, bias}, {{"operation", "add"s}});
 }
 
-// The window of a transposed convolution, which is the gradient of a convolution with respect to
-// its input: the node's output is that input. Pads that the file leaves to the runtime follow from
+// The window of a transposed convolution. A transposed convolution computes the gradient of a
+// convolution with respect to its input, so the node's output has the shape of that convolution's
+// input. Where the file gives the output's shape or asks for automatic pads, the pads follow from
 // the shapes.
 Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& weight) {
   const Shape kernel(weight.begin() + 2, weight.end());
@@ -57,9 +62,9 @@ Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& 
   const Shape& in = shape_of(scope, node.inputs[0]);
   const Shape& out = shape_of(scope, node.outputs[0]);
   const std::size_t rank = kernel.size();
-  const bool given = integers_of(node, "output_shape").has_value() ||
-                     text_of(node, "auto_pad", "NOTSET").starts_with("SAME");
-  if (given) {
+  const bool pads_follow = integers_of(node, "output_shape").has_value() ||
+                           text_of(node, "auto_pad", "NOTSET").starts_with("SAME");
+  if (pads_follow) {
     const auto extra = integers_of(node, "output_padding").value_or(Shape(rank, 0));
     Shape pads(2 * rank, 0);
     for (std::size_t d = 0; d < rank; ++d) {
@@ -93,8 +98,8 @@ Status pool(Scope& scope, const Node& node) {
   Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
   if (!node.op.starts_with("Global")) {
     const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
-    FORESHARD_ASSIGN(const auto moves, window(scope, node, kernel));
-    for (const auto& [name, value] : moves.all()) settings.set(name, value);
+    FORESHARD_ASSIGN(const auto steps, window(scope, node, kernel));
+    for (const auto& [name, value] : steps.all()) settings.set(name, value);
     settings.set("kernel", kernel);
     settings.set("ceiling", integer_of(node, "ceil_mode", 0) != 0);
   }
@@ -120,7 +125,8 @@ Status local_response_norm(Scope& scope, const Node& node) {
   const std::int64_t pixels = shape.size() < 3 ? 0 : count_of(shape) / (shape[0] * shape[1]);
   if (pixels == 0 || size < 1)
     return unsupported(node, "only norms over channels of images are supported");
-  const auto number = [&](const char* name) {  // its value does not affect costs
+  // A constant of one element, whose value does not affect costs.
+  const auto number = [&](const char* name) {
     return scope.constant(node.name + "." + name, {scope.graph()[x].dtype, {1}});
   };
   auto y = step(scope, node, "square", "unary", {x}, {{"operation", "square"s}});
@@ -142,7 +148,7 @@ Status local_response_norm(Scope& scope, const Node& node) {
   return emit(scope, node, "binary", {x, *y}, {{"operation", "div"s}});
 }
 
-// Resizes to the nearest element, by a whole factor in each dimension: every element is repeated.
+// Nearest-neighbour enlargement by a whole factor in each dimension, which repeats every element.
 Status resize(Scope& scope, const Node& node) {
   const Shape in = shape_of(scope, node.inputs[0]);
   const Shape out = shape_of(scope, node.outputs[0]);
@@ -153,8 +159,8 @@ Status resize(Scope& scope, const Node& node) {
   if (text_of(node, "mode", "nearest") != "nearest")
     return unsupported(node, fmt::format("mode '{}' is not supported, only 'nearest'",
                                          text_of(node, "mode", "nearest")));
-  Shape apart;
-  Shape repeated;
+  Shape apart;     // `in`, with an extent of 1 after each dimension that grows
+  Shape repeated;  // `apart`, with the factor in place of each such 1
   for (std::size_t d = 0; d < in.size(); ++d) {
     if (in[d] == 0 || out[d] % in[d] != 0)
       return unsupported(node,

@@ -1,3 +1,5 @@
+// Classes of ranks that behave alike, by colour refinement. Verification of programs (verify.cc)
+// checks one representative of each class.
 #include "strategies/program/ir/internal/rank_classes.h"
 
 #include <algorithm>
@@ -18,9 +20,10 @@ constexpr std::int32_t kNone = -1;
 // One Group of the program, resolved for all ranks.
 struct Partition {
   const Group* group = nullptr;
-  // Per rank: its peer (AxisPeer), else a label shared by the members of its group, or kNone.
+  // rank -> its peer (AxisPeer), or else a label that the members of its group share; kNone if it
+  // is in no group.
   std::vector<std::int32_t> cell;
-  std::vector<std::uint64_t> fingerprint;  // Per cell: a hash of its set of ranks.
+  std::vector<std::uint64_t> fingerprint;  // label -> a hash of the set of ranks with it
 };
 
 Partition partition(const Program& program, const Group& group) {
@@ -101,7 +104,7 @@ class Refiner {
       first_group_.push_back(first_group_.back() + groups_of_role_[at(role_of_[r])].size());
   }
 
-  // A key that tells a rank's groups apart: the set of ranks, or the peer.
+  // A key that distinguishes the groups of one rank: the peer, or the hash of the set of ranks.
   std::pair<bool, std::uint64_t> identity(std::size_t rank, std::int32_t group) const {
     const Partition& p = partitions_[at(group)];
     if (p.fingerprint.empty()) return {true, static_cast<std::uint64_t>(p.cell[rank])};
@@ -123,7 +126,8 @@ class Refiner {
     attendance_.resize(same_as_.size());
   }
 
-  // Sets `attendance_` from `class_of_`.
+  // Sets `attendance_` from `class_of_`: for each rank and each of its groups, the list of the
+  // classes of the members.
   Status find_attendees() {
     lists_.clear();
     list_ids_.clear();
@@ -243,8 +247,8 @@ class Refiner {
   std::size_t ranks_;
   std::vector<std::int32_t> role_of_;
   std::vector<Partition> partitions_;
-  std::vector<std::vector<std::int32_t>> groups_of_role_;  // Indices of partitions.
-  std::vector<std::size_t> first_group_;                   // Per rank: offset in the next two.
+  std::vector<std::vector<std::int32_t>> groups_of_role_;  // role -> indices into partitions_
+  std::vector<std::size_t> first_group_;  // rank -> its first index in the next two
   std::vector<std::int32_t> same_as_;
   std::vector<std::int32_t> attendance_;  // Indices of lists_.
   std::vector<std::int32_t> class_of_;
