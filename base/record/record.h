@@ -153,8 +153,13 @@ struct Form<Quantity<B, S, F, J, D, K>> {
   }
   static Json schema(Json&) { return {{"type", kIsWhole ? "integer" : "number"}}; }
   static std::string read(const Json& json, Q& value) {
-    if (kIsWhole ? !json.is_number_integer() : !json.is_number())
-      return kIsWhole ? ": no whole number" : ": no number";
+    if constexpr (kIsWhole) {
+      std::int64_t bytes = 0;
+      if (auto fault = Form<std::int64_t>::read(json, bytes); !fault.empty()) return fault;
+      value = Q::from_base(static_cast<double>(bytes));
+      return {};
+    }
+    if (!json.is_number()) return ": no number";
     value = Q::from_base(json.get<double>());
     return {};
   }
@@ -283,10 +288,15 @@ inline constexpr bool kIsOptional<std::optional<V>> = true;
 
 template <auto kFirst, auto... kRest>
 decltype(auto) follow(const auto& object) {
-  if constexpr (sizeof...(kRest) == 0)
+  using Part = std::invoke_result_t<decltype(kFirst), decltype(object)>;
+  if constexpr (sizeof...(kRest) == 0) {
     return std::invoke(kFirst, object);
-  else
+  } else if constexpr (std::is_lvalue_reference_v<Part>) {
     return follow<kRest...>(std::invoke(kFirst, object));
+  } else {  // a member of a temporary is copied
+    const Part part = std::invoke(kFirst, object);
+    return std::remove_cvref_t<decltype(follow<kRest...>(part))>(follow<kRest...>(part));
+  }
 }
 
 template <class T, class Value>
@@ -432,6 +442,17 @@ Result<T> read(const Json& json) {
   const std::string fault = internal::Form<T>::read(json, object);
   if (!fault.empty()) return Error{Error::Code::kInvalidInput, fault};
   return object;
+}
+
+/// What `write` made of a T, under `key` of an object.
+/// \return as `read`, with the place from the object on.
+template <class T>
+Result<T> read_at(const Json& json, const std::string& key) {
+  const auto found = json.find(key);
+  if (found == json.end()) return Error{Error::Code::kInvalidInput, "/" + key + ": missing"};
+  auto value = read<T>(*found);
+  if (value.has_value()) return value;
+  return Error{value.error().code, "/" + key + value.error().message};
 }
 
 /// JSON text with line breaks and `indent` spaces a level, and a line break at its end. Bytes that

@@ -35,10 +35,10 @@ Result<Simulated> listed_of(const Json& json) {
   one.high = seconds_at(json, "high_s");
   one.peak = bytes_at(json, "peak_bytes");
   one.capacity = one.peak + bytes_at(json, "headroom_bytes");
-  FORESHARD_ASSIGN(one.unmeasured, record::read<study::Unmeasured>(json.at("evidence")));
+  FORESHARD_ASSIGN(one.unmeasured, record::read_at<study::Unmeasured>(json, "evidence"));
   one.fits = json.at("fits").get<bool>();
   one.tight = json.value("tight", false);  // results of graphs have none
-  FORESHARD_ASSIGN(one.breakdown, record::read<sim::Breakdown>(json.at("breakdown_s")));
+  FORESHARD_ASSIGN(one.breakdown, record::read_at<sim::Breakdown>(json, "breakdown_s"));
   return one;
 }
 
@@ -103,7 +103,7 @@ Result<ReadResult> read(const Json& json) {
     result.words.push_back(one.at("words").get<std::string>());
   }
   result.overlapping = result.found.overlapping();
-  FORESHARD_ASSIGN(result.asked, record::read<Asked>(json.at("asked")));
+  FORESHARD_ASSIGN(result.asked, record::read_at<Asked>(json, "asked"));
   if (!result.is_of_model()) {
     for (const Json& plan : json.at("best")) result.settings.push_back(settings_of_plan(plan));
     return result;

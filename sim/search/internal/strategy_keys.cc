@@ -42,6 +42,7 @@ StrategyKey key_of(const Strategy& strategy, const yaml::Key<Strategy>& fields,
   fields.append(strategy, key);
   key.push_back(variants);
   key.push_back(splits_backward(strategy) ? 1 : 0);
+  key.push_back(leaves_experts_whole(strategy) ? 1 : 0);  // an axis of the mesh
   return key;
 }
 

@@ -97,8 +97,10 @@ TEST(Record, NamesThePlaceThatCannotBeRead) {
   EXPECT_EQ(fault("/count", 2.5), "/count: no whole number, or one out of range");
   EXPECT_EQ(fault("/count", 1LL << 40), "/count: no whole number, or one out of range");
   EXPECT_EQ(fault("/colour", "green"), "/colour: none of 'red' or 'blue'");
-  EXPECT_EQ(fault("/parts/1/bytes", "8"), "/parts/1/bytes: no whole number");
+  EXPECT_EQ(fault("/parts/1/bytes", "8"), "/parts/1/bytes: no whole number, or one out of range");
   EXPECT_EQ(fault("/parts/0/time_s", "2"), "/parts/0/time_s: no number");
+  EXPECT_EQ(fault("/one/bytes", ~std::uint64_t{0}),
+            "/one/bytes: no whole number, or one out of range");
   EXPECT_EQ(fault("/parts", 1), "/parts: no list");
   EXPECT_EQ(fault("/shares/a", "x"), "/shares/a: no number");
   EXPECT_EQ(fault("/pairs", Json::array()), "/pairs: no object");
@@ -108,6 +110,9 @@ TEST(Record, NamesThePlaceThatCannotBeRead) {
   Json json = record::write(example());
   json.erase("count");
   EXPECT_EQ(record::read<Outer>(json).error().message, "/count: missing");
+  const Json within{{"outer", json}};
+  EXPECT_EQ(record::read_at<Outer>(within, "outer").error().message, "/outer/count: missing");
+  EXPECT_EQ(record::read_at<Outer>(within, "other").error().message, "/other: missing");
 }
 
 TEST(Record, DescribesWhatItWrites) {

@@ -2,6 +2,7 @@
 
 #include "base/quantity.h"
 #include "tests/sim/search/small_studies.h"
+#include "tests/sim/search/written_study.h"
 #include "tests/test.h"
 
 #include "sim/search/device_subset.h"
@@ -317,5 +318,25 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_nodes_nemo", kTwo, "{extends: nemo, host_time: 31 us, product_launches: 1}",
              0.02}),
     [](const auto& of) { return std::string(of.param.name); });
+
+// Of experts that ZeRO 3 leaves whole, the mesh has one axis more than under ZeRO 1: what one
+// strategy left in the caches of an estimator must not serve the other.
+TEST(Estimator, TellsTheSameAfterOtherStrategies) {
+  const auto study = study_of("two-dgx-h100", "gpt-oss-20b",
+                              "{data_parallel: 16, expert_parallel: 8, global_batch: 16, "
+                              "recompute: full, framework: halo}");
+  const auto cluster = value_of(study::cluster_of(study, study.pool.devices));
+  const sim::SimulatedCost cost(cluster, study.communication);
+  Strategy sharded = study.strategy;
+  sharded.zero_stage = 3;
+  Estimator shared(study.model, cluster, study.pool.devices, cost);
+  ASSERT_TRUE(shared.estimate(study.strategy));
+  Estimator fresh(study.model, cluster, study.pool.devices, cost);
+  const Estimate after = value_of(shared.estimate(sharded));
+  const Estimate alone = value_of(fresh.estimate(sharded));
+  EXPECT_EQ(after.step, alone.step);
+  EXPECT_EQ(after.bound, alone.bound);
+  EXPECT_EQ(after.peak, alone.peak);
+}
 
 }  // namespace foreshard::search::estimates_test
