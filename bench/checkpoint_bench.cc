@@ -91,9 +91,9 @@ Measurement timed(const Work& work) {
   }
   int status = 0;
   rusage usage{};
-  ::wait4(child, &status, 0, &usage);
+  const bool was_run = ::wait4(child, &status, 0, &usage) == child;  // no child: fork failed
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-  return {.succeeded = status == 0,
+  return {.succeeded = was_run && status == 0,
           .time = time.count() * 1_s,
           .peak = static_cast<double>(usage.ru_maxrss) * 1_KiB};
 }

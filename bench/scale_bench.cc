@@ -158,8 +158,8 @@ void in_own_process(const std::function<void()>& work) {
     std::_Exit(0);
   }
   int status = 0;
-  waitpid(child, &status, 0);
-  if (status != 0) std::exit(2);
+  const bool was_run = waitpid(child, &status, 0) == child;  // no child: fork failed
+  if (!was_run || status != 0) std::exit(2);
 }
 
 // Runs all cases. Columns of the table: "classes" are the ranks that stand for all others; "routed
