@@ -267,9 +267,11 @@ TEST(TcpStore, RefusesASecondRankOfOneNumber) {
                      .ranks = 2,
                      .job = {"job"},
                      .patience = 5_s};
-  ASSERT_TRUE(open_tcp_store(options));
+  const auto zero = open_tcp_store(options);
+  ASSERT_TRUE(zero);
   options.rank = 1;
-  ASSERT_TRUE(open_tcp_store(options));
+  const auto one = open_tcp_store(options);
+  ASSERT_TRUE(one);
   const auto second = open_tcp_store(options);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message,
