@@ -246,7 +246,7 @@ struct Form<std::vector<std::pair<std::string, V>>> {
     for (const auto& [key, value] : json.items()) {
       pairs.emplace_back(key, V());
       if (auto fault = Form<V>::read(value, pairs.back().second); !fault.empty())
-        return "/" + key + fault;
+        return fault.insert(0, key).insert(0, "/");
     }
     return {};
   }
@@ -306,11 +306,11 @@ using ValueOf = std::remove_cvref_t<std::invoke_result_t<const Value&, const T&>
 
 /// A member of a member, as the value of a field: `at<&Report::subject, &Subject::name>`. Members
 /// may be functions.
-template <auto... kMembers>
+template <auto... kMembers>  // NOLINTNEXTLINE(readability-identifier-naming): called as a function
 inline constexpr auto at = [](const auto& object) { return internal::follow<kMembers...>(object); };
 
 /// A text or a list by its members, as `at`; it has no value where it is empty.
-template <auto... kMembers>
+template <auto... kMembers>  // NOLINTNEXTLINE(readability-identifier-naming): called as a function
 inline constexpr auto unless_empty = [](const auto& object) {
   const auto& value = internal::follow<kMembers...>(object);
   return value.empty() ? std::nullopt : std::optional(value);
@@ -360,7 +360,7 @@ class Record {
   }
 
   /// An object of its own within this one: the fields of `group`, of what `value` leads to.
-  template <class Value, class Part>
+  template <class Value, class Part>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved
   Record&& group(std::string key, Value value, Record<Part> group, std::string doc = {}) && {
     static_assert(std::is_same_v<internal::ValueOf<T, Value>, Part>);
     fields_.fields.push_back(

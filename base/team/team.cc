@@ -221,7 +221,6 @@ class TaskServer::Service {
 
   template <class Done>
   static void wait(Seconds longest, const Done& done) {
-    using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(longest / 1_s));
     while (Clock::now() < end && !done()) std::this_thread::sleep_for(kGlance);
