@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The object as it is printed: a model has its derived sizes filled in.
+// The object in its printed form. The derived sizes of a model are filled in.
 template <class T>
 T shown(T object) {
   return object;

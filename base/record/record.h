@@ -270,7 +270,7 @@ struct Form<std::map<std::string, V>> {
   }
 };
 
-/// Whatever it is; the author of the record says what (see `as`).
+/// JSON of any kind; the `schema` of its field says more.
 template <>
 struct Form<Json> {
   static Json write(const Json& value) { return value; }
@@ -359,7 +359,7 @@ class Record {
     return std::move(*this);
   }
 
-  /// An object of its own within this one: the fields of `group`, of what `value` leads to.
+  /// A nested object with the fields of `group`; `value` gives the object that they read.
   template <class Value, class Part>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved
   Record&& group(std::string key, Value value, Record<Part> group, std::string doc = {}) && {
     static_assert(std::is_same_v<internal::ValueOf<T, Value>, Part>);
@@ -379,13 +379,13 @@ class Record {
              }});
     return std::move(*this);
   }
-  /// Likewise, of this same object.
+  /// A group that reads this same object.
   Record&& group(std::string key, Record group, std::string doc = {}) && {
     return std::move(*this).group(std::move(key), std::identity(), std::move(group),
                                   std::move(doc));
   }
 
-  /// The fields of another record, of what `value` leads to, among those of this one.
+  /// Adds the fields of another record to this object; `value` gives the object that they read.
   template <class Value, class Part>
   Record&& with(Value value, const Record<Part>& part) && {
     static_assert(std::is_same_v<internal::ValueOf<T, Value>, Part>);

@@ -33,8 +33,8 @@ class Key {
       : fields_(internal::fields_without(yaml_table(static_cast<const T*>(nullptr)).fields(),
                                          without)) {}
 
-  /// Appends numbers that are those of another object only if all fields of the key are equal.
-  /// Cost: O(size of the fields), some 5 ns for a number.
+  /// Appends the numbers of `object`. Two objects give the same numbers if and only if all fields
+  /// of the key are equal. Cost: O(size of the fields).
   void append(const T& object, std::vector<std::int64_t>& numbers) const {
     for (const internal::Field* field : fields_)
       internal::append_key(field->type(), reinterpret_cast<const char*>(&object) + field->offset,

@@ -16,7 +16,7 @@
 namespace foreshard::search {
 
 struct GivenOption {
-  std::string option;  ///< As on the command line: "--set".
+  std::string option;  ///< The option's name on the command line: "--set".
   std::string value;   ///< "model.layers=4".
 };
 

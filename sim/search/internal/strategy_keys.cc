@@ -9,8 +9,9 @@
 namespace foreshard::search {
 namespace {
 
-// No key has these: the batch and its shares, how passes are scheduled, how many layers recompute
-// or are on hosts. All strategies of a search have one framework.
+// Fields that no key has. The batch, its shares and the schedule are part of the keys of plans
+// (forms.h); zero_stage and recompute_layers enter by the numbers below; all strategies of a search
+// have one framework.
 constexpr std::array<std::string_view, 14> kOfNoKey{
     "global_batch",     "batch_shares",
     "granularity",      "schedule",

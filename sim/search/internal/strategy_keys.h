@@ -1,5 +1,5 @@
 /// \file
-/// What strategies have in common, as keys of the estimator's caches.
+/// The keys of the estimator's caches.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ namespace foreshard::search {
 
 using StrategyKey = std::vector<std::int64_t>;
 
-/// Each key has all fields of Strategy but those that are left out here by name, and a few numbers
-/// that stand for what matters of the fields that are left out. A new field of Strategy is in all
-/// keys; it is left out here if estimates do not depend on it, or on less than all of it.
+/// A key has all fields of Strategy except those that strategy_keys.cc leaves out by name. A few
+/// numbers stand for the effect of the fields that are left out. A new field of Strategy is in all
+/// keys until it is left out there, so that forgetting it costs time and never gives a stale
+/// result.
 class StrategyKeys {
  public:
   explicit StrategyKeys(Forms& forms) : forms_(forms) {}
 
-  /// Of the work of a layer's kernels, in whatever order the ranks are.
+  /// Key of the work of a layer's kernels. It does not depend on the order of ranks.
   StrategyKey of_layer(const Strategy& strategy);
-  /// Of how a layer is split: its kernels and what its ranks send each other.
+  /// Key of a split layer: its kernels and the messages between its ranks.
   StrategyKey of_split(const Strategy& strategy);
-  /// Of the blocks of all stages, and of the states that they hold.
+  /// Key of the blocks of all stages and of the states that the stages hold.
   StrategyKey of_layout(const Strategy& strategy);
 
  private:
