@@ -28,6 +28,10 @@
 namespace foreshard::engine {
 namespace {
 
+using internal::Dependencies;
+using internal::NormalShape;
+using internal::Shapes;
+
 // SimGrid counts work in whole units. Works and capacities of resource r are multiplied by
 // 2^exponent[r], which is the same for all resources that an activity uses.
 struct WholeUnits {
@@ -208,9 +212,6 @@ void simulate_on_simgrid(const Workload& workload, const WholeUnits& units, Simg
   driver.run(engine);
   // The caller ends the process without destructors: SimGrid's are slow and order-dependent.
 }
-
-using internal::NormalShape;
-using internal::Shapes;
 
 // Largest relative change of a work by rounding to whole units.
 constexpr double kRounding = 1e-9;
