@@ -29,13 +29,22 @@ endif()
 # Without a compiler cache a build starts from nothing: then the sources of a library are compiled
 # a dozen at a time, which parses the headers they share once, and tests share precompiled headers. With
 # a cache, which keeps each source on its own and would have to hash 110 MB of precompiled headers for
-# each, neither pays; such builds are also the ones that notice a missing #include.
-set(whole_builds ON)
+# each, neither pays; such builds are also the ones that notice a missing #include. In CI, whose cache
+# does not know what has just changed, sources are compiled together in either case.
+set(cached OFF)
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
-  set(whole_builds OFF)
+  set(cached ON)
 endif()
-option(FORESHARD_UNITY "Compile several sources of a library or a test at once" ${whole_builds})
-option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${whole_builds})
+set(together ON)
+if(cached AND NOT DEFINED ENV{CI})
+  set(together OFF)
+endif()
+set(precompiled ON)
+if(cached)
+  set(precompiled OFF)
+endif()
+option(FORESHARD_UNITY "Compile several sources of a library or a test at once" ${together})
+option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${precompiled})
 
 # foreshard_rarely_run(<target>): compiled at -O1 in a release, which halves the compile time of code
 # in which no time is spent.

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "validate/calibrate/samples.h"
+
 namespace foreshard::calibrate {
 namespace {
 
