@@ -18,8 +18,12 @@ double deviations_of_slowest(std::int64_t devices) {
   return boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
 }
 
+double share_of_slowest(const DeviceType& type, std::int64_t devices) {
+  return 1 - *type.efficiency->clock_spread * deviations_of_slowest(devices);
+}
+
 DeviceType slowest_of(DeviceType type, std::int64_t devices) {
-  const double left = 1 - *type.efficiency->clock_spread * deviations_of_slowest(devices);
+  const double left = share_of_slowest(type, devices);
   own_products(type);
   DeviceEfficiency efficiency = *type.efficiency;
   efficiency.gemm.sustained *= left;

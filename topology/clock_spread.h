@@ -16,7 +16,8 @@
 ///
 /// Simulations of a study and a search's estimates use this (sim/study/run.cc,
 /// sim/search/robustness.cc). A search's estimates take the slowest of all devices, even where a
-/// strategy leaves some idle.
+/// strategy leaves some idle; its lower bounds take the slowest of the devices that the strategy
+/// uses (RankDevices::clock_ratio).
 ///
 /// Not modelled: slow devices placed where there is little work; temperatures within a rack; passes
 /// over memory, which hardly differ from device to device. Kernels that an efficiency lists as
@@ -34,6 +35,10 @@ namespace foreshard {
 /// z(n): 0 for one device, 1.43 for 8, 3.23 for 1,024.
 /// \pre devices >= 1
 double deviations_of_slowest(std::int64_t devices);
+
+/// Sustained rate of the slowest of `devices` devices of that type, as a share of the mean rate.
+/// \pre devices >= 1
+double share_of_slowest(const DeviceType& type, std::int64_t devices);
 
 /// `type` with the expected sustained rates of the slowest of `devices` devices.
 /// \pre devices >= 1

@@ -34,11 +34,12 @@ constexpr std::size_t kRememberedAgain = 256;
 class Estimator::Tables {
  public:
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-         const CostModel& cost, std::shared_ptr<SharedPlanForms> shared, double margin)
+         const CostModel& cost, std::shared_ptr<SharedPlanForms> shared, double margin,
+         std::span<const std::int32_t> clocked)
       : model_(model),
         shared_(std::move(shared)),
         forms_(model, *shared_),
-        places_(cluster, std::move(devices), margin),
+        places_(cluster, std::move(devices), margin, clocked),
         times_(cost, places_) {}
 
   Result<Estimate> memory(const Strategy& strategy) {
@@ -124,8 +125,9 @@ class Estimator::Tables {
     FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, stages_));
     FORESHARD_ASSIGN(const auto* const round_trips, layout.least_round_trips());
     Bound bound(strategy, *found.forms);
-    estimate.bound = std::max(bound.of(passes, optimizer, data, *round_trips),
-                              bound.of_paths(found.forms->forms.front(), passes, data));
+    estimate.bound =
+        at_own_clocks(strategy, std::max(bound.of(passes, optimizer, data, *round_trips),
+                                         bound.of_paths(found.forms->forms.front(), passes, data)));
     estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }
@@ -140,7 +142,7 @@ class Estimator::Tables {
                                                            split->blocks, places_, times_))
                   .first;
     }
-    return search::least_step(strategy, known->second);
+    return at_own_clocks(strategy, search::least_step(strategy, known->second));
   }
 
   Result<Seconds> least_step_laid_out(const Strategy& strategy) {
@@ -158,7 +160,7 @@ class Estimator::Tables {
       }
       known->least = work_of(model_, strategy, units);
     }
-    return search::least_step(strategy, *known->least);
+    return at_own_clocks(strategy, search::least_step(strategy, *known->least));
   }
 
   Status family(const Family& family, FamilyVisitor& visitor) {
@@ -190,12 +192,12 @@ class Estimator::Tables {
       }
     }
     FORESHARD_TRY(base.find_times());
-    const Seconds bound = base.bound(0);
+    const Seconds bound = at_own_clocks(family.base, base.bound(0));
     if (!visitor.is_of_interest(bound)) {
       visitor.count_slower(family.size(), bound);
       return {};
     }
-    FORESHARD_TRY(visit({}, 0, base, visitor));
+    FORESHARD_TRY(visit(family, {}, base, visitor));
     return recomputed ? visit(*recomputed, visitor) : one_by_one(family, visitor);
   }
 
@@ -272,8 +274,8 @@ class Estimator::Tables {
           continue;
         }
         FORESHARD_ASSIGN(FamilyMembers* const alike, members(all, layers));
-        FORESHARD_TRY(visit({.choice = static_cast<std::int32_t>(choice), .layers = layers}, choice,
-                            *alike, visitor));
+        const FamilyMember member{.choice = static_cast<std::int32_t>(choice), .layers = layers};
+        FORESHARD_TRY(visit(all.of, member, *alike, visitor));
       }
     }
     return {};
@@ -287,15 +289,21 @@ class Estimator::Tables {
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
   }
 
-  static Status visit(const FamilyMember& member, std::size_t choice, FamilyMembers& alike,
-                      FamilyVisitor& visitor) {
+  // The bound of a strategy whose kernels run at the clocks of the slowest device that it uses.
+  Seconds at_own_clocks(const Strategy& strategy, Seconds bound) {
+    return places_.clock_ratio(strategy.devices()) * bound;
+  }
+
+  Status visit(const Family& family, const FamilyMember& member, FamilyMembers& alike,
+               FamilyVisitor& visitor) {
+    const auto choice = static_cast<std::size_t>(std::max(member.choice, 0));
     Estimate estimate = alike.memory(choice);
     if (!visitor.fits(member, estimate)) {
       visitor.add_large(member, estimate);
       return {};
     }
     FORESHARD_TRY(alike.find_times());
-    estimate.bound = alike.bound(choice);
+    estimate.bound = at_own_clocks(family.base, alike.bound(choice));
     if (!visitor.is_of_interest(estimate.bound)) {
       visitor.count_slower(1, estimate.bound);
       return {};
@@ -308,7 +316,7 @@ class Estimator::Tables {
       }
     }
     const Seconds step = alike.step();
-    estimate.bound = std::max(estimate.bound, alike.bound_of_paths());
+    estimate.bound = std::max(estimate.bound, at_own_clocks(family.base, alike.bound_of_paths()));
     if (!visitor.is_of_interest(estimate.bound)) {
       visitor.count_slower(1, estimate.bound);
       return {};
@@ -517,10 +525,11 @@ class Estimator::Tables {
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost,
-                     std::shared_ptr<SharedPlanForms> shared, double margin)
+                     std::shared_ptr<SharedPlanForms> shared, double margin,
+                     std::span<const std::int32_t> clocked)
     : tables_(std::make_unique<Tables>(
           model, cluster, std::move(devices), cost,
-          shared ? std::move(shared) : std::make_shared<SharedPlanForms>(), margin)) {}
+          shared ? std::move(shared) : std::make_shared<SharedPlanForms>(), margin, clocked)) {}
 Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {

@@ -61,6 +61,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -103,9 +104,12 @@ class Estimator {
  public:
   /// All must outlive it. Rank r runs on device `devices`[r]. `shared`: forms of plans, shared with
   /// other estimators of the same model and framework. `margin`: the part of each device's memory
-  /// that is kept free.
+  /// that is kept free. `clocked`: the devices of whose slowest `cluster` has the clocks
+  /// (clock_spread.h). Bounds of strategies on fewer devices are those at the clocks of the devices
+  /// that they use. Empty: the clocks do not depend on the devices.
   Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-            const CostModel& cost, std::shared_ptr<SharedPlanForms> shared = {}, double margin = 0);
+            const CostModel& cost, std::shared_ptr<SharedPlanForms> shared = {}, double margin = 0,
+            std::span<const std::int32_t> clocked = {});
   ~Estimator();
 
   /// Only the memory, which is cheaper because nothing is timed.

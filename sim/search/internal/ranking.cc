@@ -230,7 +230,8 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster,
       place_(place),
       all_fit_(all_fit),
       cost_(cluster, study.communication, lower::routing_of(study.model)),
-      estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin),
+      estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin,
+                 study.pool.devices),
       cutter_(study.model, estimator_) {}
 
 void Ranking::seek_families(const RecomputeChoices& choices, std::optional<Seconds> best,

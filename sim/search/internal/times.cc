@@ -10,11 +10,15 @@
 
 #include "base/check.h"
 
+#include "topology/clock_spread.h"
+
 namespace foreshard::search {
 
 RankDevices::RankDevices(const ClusterView& cluster, std::vector<std::int32_t> devices,
-                         double margin)
-    : cluster_(cluster), devices_(std::move(devices)) {
+                         double margin, std::span<const std::int32_t> clocked)
+    : cluster_(cluster), devices_(std::move(devices)), clocked_(cluster.device_types().size()) {
+  for (const std::int32_t id : clocked)
+    ++clocked_[cluster.devices()[DeviceId{id}.index()].type.index()];
   std::map<std::tuple<std::int64_t, double, Seconds, double>, std::int32_t> known;
   for (const std::int32_t id : devices_) {
     const Device& device = cluster.devices()[DeviceId{id}.index()];
@@ -51,6 +55,21 @@ const std::vector<std::int32_t>& RankDevices::of_stages(const std::vector<MeshAx
   }
   for (const auto& stage : stages)
     known->second.push_back(number_of(Kinds(stage.begin(), stage.end()), 0));
+  return known->second;
+}
+
+double RankDevices::clock_ratio(std::int64_t ranks) {
+  const auto [known, added] = clock_ratio_.try_emplace(ranks, 1);
+  if (!added) return known->second;
+  std::vector<std::int64_t> used(clocked_.size());
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    ++used[cluster_.devices()[device(rank).index()].type.index()];
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const DeviceType& type = cluster_.device_types()[i];
+    if (used[i] > 0 && used[i] < clocked_[i])
+      known->second = std::min(
+          known->second, share_of_slowest(type, clocked_[i]) / share_of_slowest(type, used[i]));
+  }
   return known->second;
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -37,7 +38,10 @@ class RankDevices {
  public:
   /// Rank r runs on device `devices`[r] of `cluster`, which must outlive it.
   /// \param margin  the part of each device's memory that is kept free.
-  RankDevices(const ClusterView& cluster, std::vector<std::int32_t> devices, double margin = 0);
+  /// \param clocked  the devices of whose slowest the cluster has the clocks (clock_spread.h);
+  ///     empty: its clocks are those of any devices.
+  RankDevices(const ClusterView& cluster, std::vector<std::int32_t> devices, double margin = 0,
+              std::span<const std::int32_t> clocked = {});
 
   DeviceId device(std::int64_t rank) const {
     return DeviceId{devices_[static_cast<std::size_t>(rank)]};
@@ -54,6 +58,9 @@ class RankDevices {
   const Kinds& set(std::int32_t number) const {
     return sets_[static_cast<std::size_t>(number)].first;
   }
+  /// A job on the first `ranks` devices alone runs at the clocks of the slowest of them. No kernel
+  /// then takes less than this share (at most 1) of its time at the cluster's clocks.
+  double clock_ratio(std::int64_t ranks);
   /// Time in which the slowest host of a set launches a kernel (Host::launching).
   Seconds launching(std::int32_t number, Seconds host_time) const;
   /// A second number for the same set of kinds, for stages whose groups communicate differently
@@ -67,6 +74,8 @@ class RankDevices {
   std::vector<std::int32_t> devices_;
   std::vector<std::int32_t> kind_of_rank_;
   std::vector<DeviceKind> kinds_;
+  std::vector<std::int64_t> clocked_;                 // device type -> devices in `clocked`
+  std::map<std::int64_t, double> clock_ratio_;        // ranks -> clock_ratio
   std::vector<std::pair<Kinds, std::int32_t>> sets_;  // sets and their ordinals
   // Key: stride and size of the pipeline's axis, and the number of ranks.
   std::map<std::array<std::int64_t, 3>, std::vector<std::int32_t>> of_stages_;

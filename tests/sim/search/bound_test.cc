@@ -1,7 +1,9 @@
 // The search's lower bound against the simulation, on thousands of random models, strategies and
 // clusters: a bound that is too high drops the best strategy unseen.
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "tests/seeds.h"
@@ -108,11 +110,23 @@ struct Ground {
                                       shipped_options()));
   }
 
+  // The cluster at the clocks of the slowest of the pool's first `devices` devices.
+  const ClusterView& at_clocks_of(std::int64_t devices) {
+    const auto known = of_devices.find(devices);
+    if (known != of_devices.end()) return known->second;
+    const std::span used(study.pool.devices);
+    return of_devices
+        .emplace(devices,
+                 value_of(study::cluster_of(study, used.first(static_cast<std::size_t>(devices)))))
+        .first->second;
+  }
+
   study::LoadedStudy study;
   ClusterView cluster;
+  std::map<std::int64_t, ClusterView> of_devices{};
 };
 
-void compare(const Ground& ground, const Training& training, unsigned seed, Found& found) {
+void compare(Ground& ground, const Training& training, unsigned seed, Found& found) {
   const auto& [model, strategy] = training;
   const auto blocks = lower::lower_blocks(model, strategy);
   if (!blocks || blocks->all().size() > kBlocks || strategy.devices() > ground.study.pool.size()) {
@@ -121,16 +135,17 @@ void compare(const Ground& ground, const Training& training, unsigned seed, Foun
   }
   const sim::SimulatedCost cost(ground.cluster, ground.study.communication,
                                 lower::routing_of(model));
-  Estimator estimator(model, ground.cluster, ground.study.pool.devices, cost);
+  Estimator estimator(model, ground.cluster, ground.study.pool.devices, cost, {}, 0,
+                      ground.study.pool.devices);
   const auto estimate = estimator.estimate(strategy);
   auto program = lower::lower(model, strategy, {});
   if (!estimate || !program) {
     ++found.skipped;
     return;
   }
+  const ClusterView& own = ground.at_clocks_of(strategy.devices());
   const auto simulated = sim::simulate(
-      ground.cluster,
-      study::with_launch_times(ground.study.pool.placed(*std::move(program)), ground.cluster),
+      own, study::with_launch_times(ground.study.pool.placed(*std::move(program)), own),
       ground.study.communication, {.critical_path = false});
   if (!simulated) {
     ++found.skipped;
