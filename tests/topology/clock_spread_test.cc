@@ -1,6 +1,7 @@
 // The slowest of several devices.
 #include "topology/clock_spread.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/test.h"

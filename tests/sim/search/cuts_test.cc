@@ -1,5 +1,6 @@
 #include "sim/search/cuts.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "sim/search/internal/shape.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/strategies/plan/tiny_parts.h"

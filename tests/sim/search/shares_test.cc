@@ -1,6 +1,7 @@
 // Unequal shares of the batch: how it is divided, and what a search makes of it.
 #include "sim/search/shares.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/sim/search/written_study.h"

@@ -1,6 +1,7 @@
 // Intervals of predictions: by hand, as properties, and in words.
 #include "sim/study/interval.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/base/temporary_folder.h"

@@ -2,6 +2,7 @@
 // conflicts. "tensor: how it lies -> how it is needed".
 #include "strategies/graph/distribute.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "operator_examples.h"
