@@ -108,6 +108,7 @@ build() {
     while IFS= read -r line; do
       [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) ]] || continue
       done_=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+      if [ "$all" -le 2 ]; then continue; fi  # ninja looks for new files and notes the commit
       if [ -t 2 ]; then
         printf '\r\033[K%.*s' "$((${COLUMNS:-80} - 1))" "foreshard: building $done_/$all ${BASH_REMATCH[3]}" >&2
       elif [ $((done_ * 10 / all)) -gt "$tenth" ]; then
