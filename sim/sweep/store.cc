@@ -1,3 +1,5 @@
+// The results file of a sweep (store.h); only this file includes SQLite. A file that is no results
+// file is refused and left as it is.
 #include "sim/sweep/store.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Times and bytes of the parts of a step, kept for all strategies with one layout (layout.h), for
+// the Estimator and forms.cc. The times of gathers, reductions and transfers are in
+// layout_times.cc.
 #include "sim/search/internal/layout.h"
 
 #include <algorithm>
