@@ -18,8 +18,8 @@ namespace foreshard::report {
 /// \param trace  where to write the timeline, which `options` must then ask for; empty: nowhere.
 /// \param sensitivities  whether to report what faster parts would save
 ///     (sim/simulate/sensitivity.h).
-/// \return the report, or an error of run_study, write_trace or sensitivities_of; kUnsupported, with
-///     the line of the study, if sensitivities are asked for although the study has disturbances.
+/// \return the report, or an error of run_study, write_trace or sensitivities_of; kInvalidInput,
+///     with the line of the study, if sensitivities are asked of a study with disturbances.
 Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
                        const std::filesystem::path& trace = {}, bool sensitivities = false);
 

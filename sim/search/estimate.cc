@@ -229,9 +229,9 @@ class Estimator::Tables {
     return &*found;
   }
 
-  // Whether every member that recomputes at most `layers` layers is too large for the visitor,
-  // which it is if those of `layers` are: recomputing more layers never takes more memory. If
-  // `choice` is given, only members with that choice count.
+  // Whether every member that recomputes at most `layers` layers is too large for the visitor. Only
+  // `layers` itself is looked at: recomputing fewer layers never takes less memory. If `choice` is
+  // given, only members with that choice count.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
                         std::optional<std::size_t> choice = {}) {
     FORESHARD_ASSIGN(const FamilyMembers* const found, members(all, layers));

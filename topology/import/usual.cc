@@ -1,6 +1,6 @@
 // The usual machine of a device (of H100 SXM, a DGX H100: configs/nodes/by-device/) beside a host
-// that nvidia_smi.cc or nccl_xml.cc read from a file: where the file names no NVLinks, those of the
-// usual machine are added, and warnings say where the host has less than that machine. Rates are
+// that nvidia_smi.cc or nccl_xml.cc read from a file: where the file names no NVLinks, the usual
+// ones are added, and warnings say where the host has less than the usual machine. Rates are
 // nominal and of one direction. Without a usual machine nothing is added and nothing is doubted.
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
-// Applies rules of thumb to graphs (rules.h): those of rules/ and those that users give to `search
-// --rules`. A rule whose pattern a graph does not have gives nothing.
+// Applies rules of thumb to graphs (rules.h), from rules/ and from the file of `search --rules`. A
+// rule whose pattern a graph does not have gives nothing.
 #include "sim/search/graph/rules.h"
 
 #include <algorithm>

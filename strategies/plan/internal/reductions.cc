@@ -14,8 +14,8 @@ namespace {
 
 using Reduce = StateSharding::Reduce;
 
-// Puts the reductions of one role behind the backward passes, each behind that of its unit, so that
-// it runs while later passes compute.
+// Puts each reduction of one role behind the backward pass of its unit, so that it runs while later
+// passes compute.
 class ReductionsBesidePasses {
  public:
   ReductionsBesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}

@@ -1,7 +1,7 @@
 // The --verify of the host's replay, which host_executor.cc calls around every communication: fills
 // buffers with known numbers (pattern.h) before it, and checks afterwards what was received. Sizes
-// are elements of the communication's type; a tolerance is a relative error. Of each block of
-// elements the first fault is named, and at most kMostFaults in all.
+// are elements of the communication's type; a tolerance is a relative error. At most
+// kMostFaults faults are named, one in each block of elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>

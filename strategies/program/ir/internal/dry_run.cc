@@ -21,8 +21,8 @@ constexpr int kOperationsMatch = 17;  // numbers of invariants in verify.h
 constexpr int kNoDeadlock = 18;
 
 enum class ChannelEnd : std::uint8_t { kCollective, kSend, kReceive };
-// Names a sequence of operations of one class: those of a group with one tag and, for transfers, of
-// one end. The n-th operations in the sequences of all members are the same operation (rule 5 of
+// Names a sequence of operations of one class: all of one group and tag and, for transfers, of one
+// end. The n-th operations in the sequences of all members are the same operation (rule 5 of
 // program.h).
 struct ChannelKey {
   std::int32_t group;  // Index among the role's groups.
