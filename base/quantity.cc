@@ -1,3 +1,6 @@
+// Reads and writes quantities: readers of YAML, JSON and the command line call `parse`, everything
+// that prints calls `format` (quantity.h). Base units have the scale 1. A text that is no quantity
+// gives a fault that suggests one; negative numbers are read.
 #include "base/quantity.h"
 
 #include <algorithm>
@@ -7,11 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace foreshard {
 namespace {
 
+// Rows: text, scale, whether `format` uses it; ascending by scale, on which `format` relies.
 // clang-format off
 constexpr std::array kBytes = std::to_array<Suffix>({
     {"B", 1, true}, {"kB", 1e3, false}, {"KiB", 0x1p10, true}, {"MB", 1e6, false},
@@ -52,7 +57,8 @@ constexpr std::array kKilograms = std::to_array<Suffix>({
 constexpr std::array kKilogramsPerJoule = std::to_array<Suffix>({
     {"g/kWh", 1e-3 / 3.6e6, true}, {"kg/kWh", 1 / 3.6e6, true}, {"kg/J", 1, false}});
 
-constexpr std::array kInfos = std::to_array<DimensionInfo>({  // in the order of Dimension
+constexpr std::array kInfos = std::to_array<DimensionInfo>({
+    // Name, example, suffixes, whether whole numbers are counts; in the order of Dimension.
     {"a size in bytes", "GiB", kBytes, true},
     {"a duration", "us", kSeconds, false},
     {"an amount of work", "TFLOP", kFlops, true},
@@ -81,7 +87,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// A text for a message: short and on one line, which texts from files need not be.
+// A text for a message, shortened and on one line: a text from a file may be long, or have tabs.
 std::string quoted(std::string_view text) {
   constexpr std::size_t kMost = 40;
   std::string result = "'";
@@ -97,11 +103,11 @@ std::vector<std::string> suffixes_of(const DimensionInfo& info) {
 }
 
 // Other common spellings of units, and the suffixes that they stand for.
-struct Foreign {
-  std::string_view text;
-  std::string_view ours;
+struct Spelling {
+  std::string_view text;  // In lower case.
+  std::string_view suffix;
 };
-constexpr std::array kForeign = std::to_array<Foreign>({
+constexpr std::array kSpellings = std::to_array<Spelling>({
     {"kbps", "kbit/s"},
     {"mbps", "Mbit/s"},
     {"gbps", "Gbit/s"},
@@ -156,8 +162,8 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     // Bits: "Gb", "Gbit", "Gib". The same prefix in bytes is what is most likely meant.
     std::string bytes(suffix.substr(0, suffix.size() - (low.ends_with("bit") ? 3 : 1)));
     bytes += "B";
-    if (bytes == "KB" || bytes == "K") bytes = "kB";
-    fault.what += ": sizes are in bytes, bits exist only in rates";
+    if (bytes == "KB") bytes = "kB";
+    fault.what += ": sizes are in bytes; bits exist only in rates";
     if (has(info, bytes)) fault.help = "did you mean '" + bytes + "' (bytes)? " + fault.help;
     return fault;
   }
@@ -178,12 +184,12 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
         "lane) carries about 63 GB/s";
     return fault;
   }
-  if (low == "kb" && dimension == Dimension::kBytes) {
+  if (low == "kb" && dimension == Dimension::kBytes) {  // "KB": a small b was taken for bits above
     fault.help = "did you mean 'kB' (1000 bytes) or 'KiB' (1024 bytes)? " + fault.help;
     return fault;
   }
-  for (const Foreign& foreign : kForeign)
-    if (foreign.text == low && has(info, foreign.ours)) return suggest(foreign.ours);
+  for (const Spelling& spelling : kSpellings)
+    if (spelling.text == low && has(info, spelling.suffix)) return suggest(spelling.suffix);
   // A valid suffix of another dimension explains more than a similar suffix of this one.
   for (std::size_t i = 0; i < kInfos.size(); ++i) {
     if (!has(kInfos[i], suffix)) continue;
@@ -209,7 +215,8 @@ std::string fixed(double value, int decimals) {
   return digits_of(value, std::chars_format::fixed, decimals);
 }
 
-// The shortest text that reads back as the same double; with an exponent from 1e16 and below 1e-4.
+// The shortest text that reads back as the same double; with an exponent if it is at least 1e16 or
+// less than 1e-4.
 std::string shortest_text(double value) {
   const std::string scientific = digits_of(value, std::chars_format::scientific);
   const auto e = scientific.find('e');
@@ -218,7 +225,8 @@ std::string shortest_text(double value) {
   return exponent >= -4 && exponent < 16 ? digits_of(value, std::chars_format::fixed) : scientific;
 }
 
-// Three significant digits: "1.34", "13.4", "134", "1023".
+// Three significant digits, but all before the point, and two behind it below 1: "1.34", "13.4",
+// "134", "1023", "0.50".
 std::string three_digits(double value) {
   const double size = std::abs(value);
   if (size >= 99.95) return fixed(value, 0);
@@ -277,18 +285,18 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
 
 std::string format_quantity(double in_base, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
-  const Suffix* base = nullptr;
+  const Suffix* of_zero = nullptr;  // unit of zero and of infinity: the base unit, or the only one
   std::vector<const Suffix*> shown;
   for (const Suffix& suffix : info.suffixes) {
-    if (suffix.scale == 1.0) base = &suffix;
+    if (suffix.scale == 1.0) of_zero = &suffix;
     if (suffix.shown) shown.push_back(&suffix);
   }
-  if (shown.size() == 1) base = shown.front();
+  if (shown.size() == 1) of_zero = shown.front();
   const auto with = [](const std::string& number, const Suffix* suffix) {
     return number + " " + std::string(suffix->text);
   };
-  if (in_base == 0) return with("0", base);
-  if (!std::isfinite(in_base)) return with(shortest_text(in_base), base);
+  if (in_base == 0) return with("0", of_zero);
+  if (!std::isfinite(in_base)) return with(shortest_text(in_base), of_zero);
 
   // The largest suffix in which the *rounded* number is at least 1: 999.96 us is 1.00 ms.
   const double size = std::abs(in_base);
@@ -308,11 +316,12 @@ std::string format_quantity(double in_base, Dimension dimension) {
 std::string format_quantity_exact(double in_base, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
   if (in_base == 0) return format_quantity(0, dimension);
-  // Every suffix that reads back exactly competes; the shortest number wins, then the larger unit.
-  // Where no number is short (63.01538461538462 GB/s), the usual unit wins.
+  // Every suffix that reads back exactly competes. The shortest number wins; among equally short
+  // ones, the largest suffix that format_quantity shows. Where no number is short
+  // (63.01538461538462 GB/s), the usual unit wins.
   constexpr std::size_t kShort = 13;  // characters
   std::optional<std::string> best;
-  std::optional<std::string> usual;  // in the largest unit that `format` shows, number >= 1
+  std::optional<std::string> usual;  // in the largest shown unit with a number >= 1
   std::size_t shortest = 0;
   for (const Suffix& suffix : info.suffixes) {
     const std::string number = shortest_text(in_base / suffix.scale);
@@ -327,10 +336,12 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   }
   if (best && shortest > kShort && usual) return *usual;
   if (best) return *best;
-  // Only the base unit is sure to give the very same double: USD/s for a price per time.
+  // Only the base unit, whose scale is 1, is sure to give the same double, though it may be unusual
+  // (USD/s).
   for (const Suffix& suffix : info.suffixes)
     if (suffix.scale == 1.0) return shortest_text(in_base) + " " + std::string(suffix.text);
-  return shortest_text(in_base) + " ?";
+  FORESHARD_CHECK(false && "every dimension has a base unit");
+  return {};
 }
 
 }  // namespace foreshard

@@ -1,3 +1,5 @@
+// Looks up the evidence of the parameters behind a kernel's time (evidence.h), for the
+// sensitivities of a step, the draws of a search's robustness and the tables of measured kernels.
 #include "sim/compute/evidence.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The time of every kind of kernel on an idle device (operator_time.h), for simulations, the
+// estimates of a search, tables of measured kernels, and calibration. Times are seconds, sizes
+// elements unless a name says bytes.
 #include "sim/compute/operator_time.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The `background:` of a study's disturbances: traffic of other jobs. disturbances.cc calls
+// add_background. Rates are bytes per second, times count from the start of the step; a selector
+// that matches nothing, and constant flows that together exceed a link, are errors with their key.
 #include <algorithm>
 
 #include "base/quantity.h"

@@ -1,3 +1,5 @@
+// Distributions in YAML and samples from them (distribution.h): speeds of stragglers, the jitter of
+// kernels, and the draws of a search's robustness. A sample depends on its key alone.
 #include "sim/disturbance/distribution.h"
 
 #include <cmath>

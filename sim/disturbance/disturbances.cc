@@ -1,3 +1,5 @@
+// Reads the `disturbances:` of a study and makes the plan (plan.h) that sim/study hands to the
+// simulation. The files beside this one, one for each kind of disturbance, add to the plan.
 #include "sim/disturbance/disturbances.h"
 
 #include <algorithm>

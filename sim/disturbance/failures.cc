@@ -1,3 +1,6 @@
+// The `failures:` of a study's disturbances: links, devices, NICs and switches that fail within a
+// step. disturbances.cc calls add_failures. Times count from the start of the step; without `until`
+// nothing is repaired.
 #include <algorithm>
 #include <array>
 #include <span>

@@ -1,3 +1,6 @@
+// The `links:` of a study's disturbances: bandwidths that change over time. disturbances.cc calls
+// add_link_profiles. Times count from the start of the step, factors are parts of the bandwidth; a
+// link may be in one profile only.
 #include <algorithm>
 #include <map>
 

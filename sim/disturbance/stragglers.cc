@@ -1,3 +1,6 @@
+// The `stragglers:` of a study's disturbances: devices that are slower than their type, always or
+// for a while. disturbances.cc calls add_stragglers. Speeds are parts of the device's own speed,
+// times count from the start of the step; a fraction picks among the job's devices, by the seed.
 #include <algorithm>
 #include <cmath>
 #include <map>

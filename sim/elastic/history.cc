@@ -1,3 +1,5 @@
+// Plays one history of a run (history.h). run.cc calls history_of many times, each with a seed of
+// its own. Times are seconds since the run began.
 #include "sim/elastic/history.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Plans and times the move of slices (move.h), for `foreshard reshard --from-strategy`, replan.cc
+// and study_plans.cc. Slices that no device holds any more are listed as lost; it is the caller's
+// to read them from a checkpoint.
 #include "sim/elastic/move.h"
 
 #include <algorithm>

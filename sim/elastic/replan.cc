@@ -1,3 +1,5 @@
+// Answers `foreshard replan` (replan.h): searches the new strategy, plans the move of slices, and
+// adds up for how long the run stands still, in seconds.
 #include "sim/elastic/replan.h"
 
 #include <algorithm>

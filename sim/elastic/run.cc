@@ -1,3 +1,5 @@
+// Answers `foreshard elastic` (run.h): plays the histories of every policy and takes their
+// statistics. Times are seconds.
 #include "sim/elastic/run.h"
 
 #include <algorithm>

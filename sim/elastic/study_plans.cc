@@ -1,3 +1,5 @@
+// Answers the questions of histories about a study's run on fewer or more nodes (study_plans.h),
+// for run.cc. Each answer is a search or a planned move, made once and kept.
 #include "sim/elastic/study_plans.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads and checks the YAML of `foreshard elastic` (timeline.h). Times count from the beginning of
+// the run.
 #include "sim/elastic/timeline.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The default engine (workload.h, run_fluid): an event loop in which running activities share
+// resources by weighted max-min (internal/sharing.h). sim/simulate runs it for every step. Times
+// are simulated seconds. Activities that can never run are an error, or, if the workload has
+// events, a timeline that is not complete.
 #include <algorithm>
 #include <cmath>
 #include <limits>

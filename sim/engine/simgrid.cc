@@ -1,3 +1,6 @@
+// The second engine (workload.h, run_simgrid), which lets SimGrid run the same workload; only this
+// file includes SimGrid. sim/simulate calls it for `--engine simgrid`. What SimGrid cannot do is
+// refused as kUnsupported.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>

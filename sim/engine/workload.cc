@@ -1,3 +1,5 @@
+// Builds workloads (workload.h) for sim/simulate. Every fault of a workload is the caller's and
+// fails a check here, so that engines need not look for it.
 #include "sim/engine/workload.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Live bytes over the time of a step (timeline.h), for sim/simulate/analyse.cc.
 #include "sim/memory/timeline.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The CSV of `foreshard simulate` (csv.h). Columns take their values from the report's JSON.
 #include "sim/report/csv.h"
 
 #include "base/record/csv.h"

@@ -1,3 +1,5 @@
+// Writes a report as JSON (json.h), for `foreshard simulate`, `compare` and the library. Numbers
+// are in base units, which the suffix of a key names (`_s`, `_bytes`).
 #include "sim/report/json.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Numbers and columns in texts for people (numbers.h), used by all text reports of sim/.
 #include "sim/report/numbers.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Runs a study and makes its report (predict.h).
 #include "sim/report/predict.h"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 /// \file
-/// From a loaded study to its report.
+/// From a loaded study to its report: what `foreshard simulate`, `foreshard compare` of studies and
+/// the library run.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +12,14 @@
 
 namespace foreshard::report {
 
-/// Simulates the study; if it does not fit, adds alternatives that might. Without a limit in
-/// `options`, a simulation may take the memory that is free on this machine.
-/// \param trace  the file for the timeline, which `options` must then ask for; empty: none.
+/// Simulates the study. If the strategy does not fit into the memory of the devices, that is no
+/// error: the report then has alternatives that might fit. Without SimulateOptions::max_memory, the
+/// simulation itself may take as much memory as is free on the machine that it runs on.
+/// \param trace  where to write the timeline, which `options` must then ask for; empty: nowhere.
 /// \param sensitivities  whether to report what faster parts would save
 ///     (sim/simulate/sensitivity.h).
-/// \return The errors of run_study, write_trace and sensitivities_of; kUnsupported, with a place,
-///     for sensitivities of a disturbed step.
+/// \return the report, or an error of run_study, write_trace or sensitivities_of; kInvalidInput,
+///     with the line of the study, if sensitivities are asked of a study with disturbances.
 Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
                        const std::filesystem::path& trace = {}, bool sensitivities = false);
 

@@ -1,3 +1,5 @@
+// Gathers from a study's run what reports show (report.h). predict.cc calls report_of; the writers
+// only lay it out.
 #include "sim/report/report.h"
 
 #include <algorithm>

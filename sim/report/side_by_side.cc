@@ -1,3 +1,5 @@
+// Compares two predictions (side_by_side.h), for `foreshard compare` and the comparison of sweeps.
+// It reads their JSON, not the studies.
 #include "sim/report/side_by_side.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes a report for people (text.h), the default output of `foreshard simulate`.
 #include "sim/report/text.h"
 
 #include <algorithm>

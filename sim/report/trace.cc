@@ -1,3 +1,5 @@
+// Writes the timeline of a step as a trace file (trace.h), for predict.cc. Times in the file are
+// microseconds.
 #include "sim/report/trace.h"
 
 #include <algorithm>

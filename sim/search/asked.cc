@@ -1,3 +1,5 @@
+// What a search was asked (asked.h), written into its result and compared with the study when
+// `foreshard explain` reads it again.
 #include "sim/search/asked.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Finds where pipeline stages end (cuts.h), for internal/ranking.cc. Counts are layers of each
+// piece.
 #include "sim/search/cuts.h"
 
 #include <algorithm>

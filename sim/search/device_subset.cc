@@ -1,3 +1,5 @@
+// Lists the parts of a study's devices that a search tries by themselves (device_subset.h), for
+// search.cc, the search of graphs and the ranks of a team.
 #include "sim/search/device_subset.h"
 
 #include <algorithm>

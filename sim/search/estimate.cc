@@ -1,3 +1,8 @@
+// The Estimator of the search (estimate.h), which ranks and bounds strategies without simulating
+// them; internal/ranking.cc, cuts.cc, shares.cc and robustness.cc call it. All of it is in Tables:
+// lowered blocks, layouts and plan forms are cached by the fields of a strategy that they depend
+// on. Errors of lowering are handed on; where a family's base is too large, or its bound too slow,
+// the whole family is counted and none of it is estimated.
 #include "sim/search/estimate.h"
 
 #include <algorithm>
@@ -24,10 +29,10 @@
 namespace foreshard::search {
 namespace {
 
-// Largest number of entries of each cache.
+// Largest number of entries of the caches that are cleared.
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
-constexpr std::size_t kRememberedAgain = 256;
+constexpr std::size_t kRememberedRecomputed = 256;
 
 }  // namespace
 
@@ -43,13 +48,13 @@ class Estimator::Tables {
         times_(cost, places_) {}
 
   Result<Estimate> memory(const Strategy& strategy) {
-    forget();
+    trim_caches();
     FORESHARD_ASSIGN(const LayoutAndForms found, find(strategy));
     return memory(strategy, found);
   }
 
   Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy) {
-    forget();
+    trim_caches();
     FORESHARD_ASSIGN(const LayoutAndForms found, find(strategy));
     std::vector<StageMemory> result;
     const std::vector<std::int32_t>& of_stage = found.forms->shared->classes.of_stage;
@@ -71,7 +76,7 @@ class Estimator::Tables {
   }
 
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
-    forget();
+    trim_caches();
     FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
     std::vector<std::vector<Seconds>> result;
     for (const std::int32_t devices : known->layout->devices_of_stages()) {
@@ -88,8 +93,9 @@ class Estimator::Tables {
     return result;
   }
 
+  // \param walks  whether to walk the plan even where known paths would give the step (see rank()).
   Result<Estimate> estimate(const Strategy& strategy, bool walks) {
-    forget();
+    trim_caches();
     FORESHARD_ASSIGN(LayoutAndForms found, find(strategy));
     StrategyLayout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
@@ -138,7 +144,7 @@ class Estimator::Tables {
     if (known == kernels_.end()) {
       FORESHARD_ASSIGN(const SplitBlocks* const split, split_of(strategy));
       known = kernels_
-                  .emplace(std::move(key), work_of_kernels(model_, alone_of(strategy),
+                  .emplace(std::move(key), work_of_kernels(model_, smallest_like(strategy),
                                                            split->blocks, places_, times_))
                   .first;
     }
@@ -146,8 +152,9 @@ class Estimator::Tables {
   }
 
   Result<Seconds> least_step_laid_out(const Strategy& strategy) {
-    forget();
-    if (strategy.overlap_experts) return least_step(strategy);  // passes hide communication
+    trim_caches();
+    // Where passes hide communication, the layout gives no better bound than the kernels do.
+    if (strategy.overlap_experts) return least_step(strategy);
     FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
     if (!known->least) {
       std::vector<Seconds> units;
@@ -164,7 +171,7 @@ class Estimator::Tables {
   }
 
   Status family(const Family& family, FamilyVisitor& visitor) {
-    forget();
+    trim_caches();
     FORESHARD_ASSIGN(CachedLayout* const known, layout_of(family.base));
     const StrategyLayout::Room room = known->layout->first_room(family.base);
     if (visitor.is_large({.step = {},
@@ -177,7 +184,7 @@ class Estimator::Tables {
     }
     FORESHARD_ASSIGN(FamilyMembers base, members(family.base, family.base, nullptr));
     std::optional<Recomputed> recomputed;
-    if (!family.choices->all.empty() && !depends_on_choices(family.base)) {
+    if (!family.choices->all.empty() && !changes_more_than_backward(family.base)) {
       const Strategy all = family.strategy_of({.choice = 0, .layers = 0});
       FORESHARD_ASSIGN(RecomputedBlocks* const blocks,
                        recomputed_blocks_of(all, family.choices->all));
@@ -211,8 +218,8 @@ class Estimator::Tables {
         static_cast<std::size_t>(of.layers));  // index: FamilyMember::layers
   };
 
-  // The members that recompute `layers` layers per stage; 0 (as in Member) and Family::layers both
-  // mean all layers.
+  // The members that recompute `layers` layers per stage; 0 (as in FamilyMember) and Family::layers
+  // both mean all layers.
   Result<FamilyMembers*> members(Recomputed& all, std::int64_t layers) {
     layers %= all.of.layers;
     std::optional<FamilyMembers>& found = all.known[static_cast<std::size_t>(layers)];
@@ -224,8 +231,9 @@ class Estimator::Tables {
     return &*found;
   }
 
-  // Whether every member that recomputes at most `layers` layers is too large for the visitor. If
-  // `choice` is given, only members with that choice count.
+  // Whether every member that recomputes at most `layers` layers is too large for the visitor. Only
+  // `layers` itself is looked at: recomputing fewer layers never takes less memory. If `choice` is
+  // given, only members with that choice count.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
                         std::optional<std::size_t> choice = {}) {
     FORESHARD_ASSIGN(const FamilyMembers* const found, members(all, layers));
@@ -233,43 +241,46 @@ class Estimator::Tables {
         found->least_memory(choice ? all.least.of_choice(*choice) : all.least.of_any()));
   }
 
-  // The largest number of layers for which is_large() is true.
-  // \pre is_large() is true for `large` and false for `small`
-  Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
-                                      const FamilyVisitor& visitor,
-                                      std::optional<std::size_t> choice = {}) {
-    while (large + 1 < small) {
-      const std::int64_t middle = (large + small) / 2;
+  // The largest number of layers for which is_large() is true; `too_few` if there is none above it.
+  // \pre is_large() is false for `enough`. It is true for `too_few`, unless that is 0, which means
+  //     no layer here.
+  Result<std::int64_t> most_too_few(Recomputed& all, std::int64_t too_few, std::int64_t enough,
+                                    const FamilyVisitor& visitor,
+                                    std::optional<std::size_t> choice = {}) {
+    while (too_few + 1 < enough) {
+      const std::int64_t middle = (too_few + enough) / 2;
       FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, choice));
-      (is_large ? large : small) = middle;
+      (is_large ? too_few : enough) = middle;
     }
-    return large;
+    return too_few;
   }
 
-  // For each way to recompute: the largest number of layers for which is_large() is true.
-  Result<std::vector<std::int64_t>> most_too_large(Recomputed& all, const FamilyVisitor& visitor) {
-    constexpr std::int64_t kFew = 4;  // numbers of layers that are tried one by one
+  // For each choice of recomputation: the largest number of layers for which is_large() is true; 0:
+  // none.
+  Result<std::vector<std::int64_t>> too_few_by_choice(Recomputed& all,
+                                                      const FamilyVisitor& visitor) {
+    constexpr std::int64_t kFew = 4;  // so few members are not worth a search for each choice
     const std::int64_t layers = all.of.layers;
-    FORESHARD_ASSIGN(const std::int64_t any, most_too_large(all, 0, layers, visitor));
+    FORESHARD_ASSIGN(const std::int64_t any, most_too_few(all, 0, layers, visitor));
     std::vector<std::int64_t> most(all.of.choices->all.size(), any);
     if (layers - any <= kFew) return most;
     for (std::size_t choice = 0; choice < most.size(); ++choice) {
-      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, choice));
-      if (!is_least_large) continue;
-      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, choice));
+      FORESHARD_ASSIGN(const bool is_next_large, is_large(all, any + 1, visitor, choice));
+      if (!is_next_large) continue;
+      FORESHARD_ASSIGN(const bool is_never_small, is_large(all, layers, visitor, choice));
       most[choice] = layers;
-      if (is_most_large) continue;
-      FORESHARD_ASSIGN(most[choice], most_too_large(all, any + 1, layers, visitor, choice));
+      if (is_never_small) continue;
+      FORESHARD_ASSIGN(most[choice], most_too_few(all, any + 1, layers, visitor, choice));
     }
     return most;
   }
 
   Status visit(Recomputed& all, FamilyVisitor& visitor) {
-    FORESHARD_ASSIGN(const auto too_large, most_too_large(all, visitor));
+    FORESHARD_ASSIGN(const auto too_few, too_few_by_choice(all, visitor));
     for (std::int64_t layers = 0; layers < all.of.layers; ++layers) {
-      for (std::size_t choice = 0; choice < too_large.size(); ++choice) {
+      for (std::size_t choice = 0; choice < too_few.size(); ++choice) {
         if (layers > 0 && !all.of.choices->counts_layers(choice)) continue;
-        if ((layers == 0 ? all.of.layers : layers) <= too_large[choice]) {
+        if ((layers == 0 ? all.of.layers : layers) <= too_few[choice]) {
           visitor.count_large(1);
           continue;
         }
@@ -283,7 +294,7 @@ class Estimator::Tables {
 
   // Whether recomputation changes more than the backward passes: gathers, copies to the host, or
   // other operators.
-  static bool depends_on_choices(const Strategy& strategy) {
+  static bool changes_more_than_backward(const Strategy& strategy) {
     const Framework& framework = *strategy.framework;
     return strategy.offload_activation_layers > 0 || framework.quantized_expert_inputs ||
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
@@ -364,9 +375,9 @@ class Estimator::Tables {
     key.push_back(choices_.of(parts_in(choices)));
     if (const auto known = recomputed_.find(key); known != recomputed_.end())
       return known->second.get();
-    if (recomputed_.size() > kRememberedAgain) recomputed_.clear();
+    if (recomputed_.size() > kRememberedRecomputed) recomputed_.clear();
     FORESHARD_ASSIGN(RecomputedBlocks recomputed,
-                     RecomputedBlocks::of(model_, alone_of(strategy), choices));
+                     RecomputedBlocks::of(model_, smallest_like(strategy), choices));
     return recomputed_
         .emplace(std::move(key), std::make_unique<RecomputedBlocks>(std::move(recomputed)))
         .first->second.get();
@@ -382,7 +393,8 @@ class Estimator::Tables {
   }
 
   // Clears caches that are too large. Results of earlier calls of find() are then no longer valid.
-  void forget() {
+  // Layouts refer to the blocks in splits_, so they go with them.
+  void trim_caches() {
     if (splits_.size() > kRememberedSplits) {
       layouts_.clear();
       splits_.clear();
@@ -402,7 +414,7 @@ class Estimator::Tables {
     std::optional<StepWork> least = {};
   };
 
-  // \post stages_ has the stages of the forms' classes.
+  // The strategy's layout and plan forms. \post stages_ has the stages of the forms' classes.
   Result<LayoutAndForms> find(const Strategy& strategy) {
     FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
     StrategyLayout& layout = *known->layout;
@@ -422,7 +434,8 @@ class Estimator::Tables {
     return LayoutAndForms{&layout, forms};
   }
 
-  // \param passes  one per class, to see which hosts may be late; empty: all may.
+  // \param passes  one per class: what is live at once however late hosts are counts into
+  //     Estimate::least in full. Empty: this is not looked for.
   Estimate memory(const Strategy& strategy, const LayoutAndForms& found,
                   const std::vector<BlockTimes>& passes = {}) const {
     return memory_of(stages_, *found.forms, [&](std::size_t c) {
@@ -442,25 +455,26 @@ class Estimator::Tables {
     });
   }
 
-  // The blocks of a strategy, lowered once for all strategies that split a layer alike, whatever
-  // their replicas and stages (the mesh keeps its axes).
+  // The blocks of a strategy, lowered once for all strategies that split a layer in the same way,
+  // however many replicas and stages they have. (Axes of one rank stay in the mesh.)
   Result<SplitBlocks*> split_of(const Strategy& strategy) {
     StrategyKey key = keys_.of_split(strategy);
     if (const auto it = splits_.find(key); it != splits_.end()) return it->second.get();
-    FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone_of(strategy)));
+    FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, smallest_like(strategy)));
     auto split = std::make_unique<SplitBlocks>(SplitBlocks{.blocks = std::move(blocks)});
     return splits_.emplace(std::move(key), std::move(split)).first->second.get();
   }
 
-  // The smallest strategy that splits a layer in the same way: fewest replicas and one stage.
-  Strategy alone_of(const Strategy& strategy) const {
-    Strategy alone = strategy;
-    alone.data_parallel = alone.shard_replicas * expert_data_ranks(alone);
-    alone.pipeline_parallel = 1;
-    alone.layers_per_stage.clear();
+  // The smallest strategy that splits a layer in the same way: fewest replicas and one stage. Where
+  // some layers of each stage recompute, it keeps the stages' layers, since these say which do.
+  Strategy smallest_like(const Strategy& strategy) const {
+    Strategy smallest = strategy;
+    smallest.data_parallel = smallest.shard_replicas * expert_data_ranks(smallest);
+    smallest.pipeline_parallel = 1;
+    smallest.layers_per_stage.clear();
     if (strategy.recompute_layers > 0)
-      alone.layers_per_stage = layers_of_stages(strategy, model_.layers);
-    return alone;
+      smallest.layers_per_stage = layers_of_stages(strategy, model_.layers);
+    return smallest;
   }
 
   Result<CachedLayout*> layout_of(const Strategy& strategy) {
@@ -515,7 +529,7 @@ class Estimator::Tables {
   Numbering<std::vector<std::vector<foreshard::LayerPart>>> choices_;
   ByKey<std::unique_ptr<SplitBlocks>> splits_;
   ByKey<std::unique_ptr<RecomputedBlocks>> recomputed_;
-  ByKey<StepWork> kernels_;  // split -> kernels of a micro-batch
+  ByKey<StepWork> kernels_;  // layer (StrategyKeys::of_layer) -> kernels of a micro-batch
   ByKey<CachedLayout> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::map<TransferKinds, std::int64_t> transfers_;

@@ -1,3 +1,5 @@
+// Explains a search's choice from its JSON (explain.h), for `foreshard explain`. Nothing is
+// searched or simulated anew.
 #include "sim/search/explain.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Families of strategies that differ in what they recompute (family.h), for the Estimator and the
+// ranking of candidates.
 #include "sim/search/family.h"
 
 #include <algorithm>

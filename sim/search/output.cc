@@ -1,3 +1,4 @@
+// Writes a search's result (output.h), for `foreshard search`, `explain`, `replan` and the library.
 #include "sim/search/output.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Ranks the best strategies of a search again with other numbers (robustness.h), for search.cc. No
+// step is simulated again: simulated steps are scaled by estimates.
 #include "sim/search/robustness.h"
 
 #include <algorithm>

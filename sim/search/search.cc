@@ -1,3 +1,5 @@
+// The search of `foreshard search` for a transformer (search.h): lists, estimates, simulates and
+// judges. The library, `replan`, `elastic` and sweeps run the same.
 #include "sim/search/search.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Lists the strategies that a search looks at (space.h), for internal/candidates.cc; a study's
+// `space` narrows them. A strategy that the framework cannot express is left out with a reason.
 #include "sim/search/space.h"
 
 #include <algorithm>

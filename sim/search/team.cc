@@ -1,3 +1,5 @@
+// The ranks of a search by several processes (team.h), for `foreshard search` and the simulations
+// of rank 0.
 #include "sim/search/team.h"
 
 #include <cstddef>

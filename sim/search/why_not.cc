@@ -1,3 +1,5 @@
+// Tells why a search did not choose the strategies that a user names (why_not.h), for `foreshard
+// explain --why-not`.
 #include "sim/search/why_not.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads the results of a step off the engine's timeline (analyse.h), for simulate.cc: breakdown,
+// memory, critical path, and what held up a step that never ended. Times are seconds of the step.
 #include "sim/simulate/analyse.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Turns folded task instances into the engine's workload (build.h), for disturb.cc and
+// sensitivity.cc. Kernels take their time on a device's compute resource; communication takes
+// latency, then bytes over links.
 #include "sim/simulate/build.h"
 
 #include <algorithm>

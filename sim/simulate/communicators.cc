@@ -1,3 +1,5 @@
+// Lists the groups of ranks that communicate in a Program (communicators.h), for forms, folding and
+// the cost model. Each group is listed once, whatever tasks name it.
 #include "sim/simulate/communicators.h"
 
 #include <algorithm>

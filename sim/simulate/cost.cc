@@ -1,3 +1,5 @@
+// The cost model behind the estimates of search, resharding and moves (cost.h): the simulator's own
+// kernel times and collectives, on links that are otherwise idle.
 #include "sim/simulate/cost.h"
 
 #include <algorithm>

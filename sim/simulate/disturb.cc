@@ -1,3 +1,5 @@
+// Applies a plan of disturbances to a step (disturb.h), for simulate.cc: what may be folded, the
+// routes after failures, and the events of the workload.
 #include "sim/simulate/disturb.h"
 
 #include <algorithm>

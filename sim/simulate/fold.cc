@@ -1,3 +1,6 @@
+// Finds what behaves alike (fold.h), so that one of each class is simulated; for simulate.cc,
+// disturb.cc and sensitivity.cc. Ranks that differ in anything that can change a time are kept
+// apart.
 #include "sim/simulate/fold.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Chooses how every communicator runs its operations (forms.h), for simulate.cc, sensitivity.cc and
+// the cost model. Sizes are bytes.
 #include "sim/simulate/forms.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Estimates the memory of a simulation before it is made (memory_limit.h); simulate.cc and
+// sensitivity.cc refuse what exceeds the limit. They are bytes of the machine that simulates.
 #include "sim/simulate/memory_limit.h"
 
 #include <algorithm>

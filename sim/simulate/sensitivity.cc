@@ -1,3 +1,5 @@
+// The derivatives of a step by the speeds that it runs at (sensitivity.h), for `simulate
+// --sensitivity` and sweeps. Elasticities have no unit.
 #include "sim/simulate/sensitivity.h"
 
 #include <algorithm>

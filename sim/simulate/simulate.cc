@@ -1,3 +1,6 @@
+// Runs a Program on a cluster (simulate.h). Studies reach it through sim/study/run.cc, searches
+// through their simulations. A step that does not fit into memory is simulated all the same:
+// Prediction::fits says so.
 #include "sim/simulate/simulate.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Tries the neighbours of a strategy that does not fit into memory (alternatives.h); predict.cc
+// shows them in the report.
 #include "sim/study/alternatives.h"
 
 #include <algorithm>

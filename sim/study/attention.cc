@@ -1,3 +1,4 @@
+// Chooses the attention implementation of a study (attention.h), for study.cc.
 #include "sim/study/attention.h"
 
 #include <algorithm>

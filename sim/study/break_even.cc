@@ -1,3 +1,5 @@
+// Finds where two curves meet (break_even.h), for `compare --break-even` and the crossings of a
+// sweep.
 #include "sim/study/break_even.h"
 
 #include <algorithm>

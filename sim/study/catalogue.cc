@@ -1,3 +1,4 @@
+// Finds the folder configs/ (catalogue.h), for the command line and the library.
 #include "sim/study/catalogue.h"
 
 #include <cstdlib>

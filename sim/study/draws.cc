@@ -1,3 +1,4 @@
+// Simulates steps of a graph whose conditions are drawn anew (draws.h), for `foreshard simulate`.
 #include "sim/study/draws.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds how much of a step rests on parameters that nobody measured on its devices, and says so
+// (evidence.h), for every report of a time.
 #include "sim/study/evidence.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Energy, CO2 and money of a prediction (expense.h), for run.cc and the simulations of searches.
+// Base units are joules, kilograms and US dollars.
 #include "sim/study/expense.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Loads the `graph:` of a study, from YAML or from an ONNX file, and distributes it (study.h,
+// load_graph); study.cc calls it. `foreshard check` of an ONNX file asks for its summary.
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,5 @@
+// Lists the inputs of a study value by value (inputs.h), for `foreshard compare` and the digests of
+// a search.
 #include "sim/study/inputs.h"
 
 #include <algorithm>

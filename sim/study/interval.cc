@@ -1,3 +1,5 @@
+// Gives a prediction its interval (interval.h), for run.cc. Ratios are measured over predicted
+// time.
 #include "sim/study/interval.h"
 
 #include <algorithm>

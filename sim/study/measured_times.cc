@@ -1,3 +1,5 @@
+// Reads, writes and applies tables of measured times (measured_times.h), for `--measured`, and for
+// `foreshard calibrate`, which writes them. Times are seconds.
 #include "sim/study/measured_times.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Settles what a study leaves open (open_settings.h), for study.cc: every choice is tried, and the
+// fastest that fits is taken.
 #include "sim/study/open_settings.h"
 
 #include <algorithm>

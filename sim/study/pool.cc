@@ -1,3 +1,6 @@
+// Lays out the devices that a study's ranks may run on (study.h, pool_of), for study.cc. Devices
+// that are down, or that `use` does not name, are left out; a name that matches no working device
+// is an error.
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// The JSON keys that several results share (records.h), for the writers of sim/ and evidence/.
 #include "sim/study/records.h"
 
 #include <algorithm>

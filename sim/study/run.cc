@@ -1,3 +1,5 @@
+// Runs a loaded study (run.h): cluster, disturbances, Program, simulation, evidence, expense.
+// Commands that predict a step call run_study.
 #include "sim/study/run.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads a study and all that it refers to, and makes the checks that need several of its files
+// (study.h). Every command that takes a study calls load_study.
 #include "sim/study/study.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Answers `foreshard reshard --tensor` (tensor_reshard.h), for the command line and the library.
 #include "sim/study/tensor_reshard.h"
 
 #include <fmt/format.h>

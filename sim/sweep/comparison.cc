@@ -1,3 +1,4 @@
+// Compares the results of two sweeps (comparison.h), for `foreshard compare`.
 #include "sim/sweep/comparison.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds where choices of a sweep's axis cross along another (crossings.h), for the sweep's text and
+// JSON.
 #include "sim/sweep/crossings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The warnings before a sweep's ranking (internal/doubts.h), for text.cc and output.cc.
 #include "sim/sweep/internal/doubts.h"
 
 #include <algorithm>

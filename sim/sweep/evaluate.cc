@@ -1,3 +1,5 @@
+// Evaluates a point of a sweep (evaluate.h), for run.cc: loads its study, searches if the sweep
+// does, simulates. A point that fails has an outcome with the reason.
 #include "sim/sweep/evaluate.h"
 
 #include <cmath>

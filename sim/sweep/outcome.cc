@@ -1,3 +1,4 @@
+// Outcomes of points as text (outcome.h), for results files and workers.
 #include "sim/sweep/outcome.h"
 
 #include "base/record/record.h"

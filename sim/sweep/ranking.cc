@@ -1,3 +1,5 @@
+// Ranks the outcomes of a sweep (ranking.h), for `foreshard study`, comparisons of sweeps and the
+// writers.
 #include "sim/sweep/ranking.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A sweep's question and outcomes in memory and as text (results.h), for the store, the writers and
+// comparisons.
 #include "sim/sweep/results.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs the points of a sweep (run.h), for `foreshard study run`: by threads, ranks of a job and
+// shards. Points that the results file has already are not run again.
 #include "sim/sweep/run.h"
 
 #include <algorithm>

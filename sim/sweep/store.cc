@@ -1,3 +1,5 @@
+// The results file of a sweep (store.h), written by `foreshard study` and read by comparisons; only
+// this file includes SQLite. Any other file is refused and not changed.
 #include "sim/sweep/store.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads and checks a sweep in YAML (sweep.h), for `foreshard study`.
 #include "sim/sweep/sweep.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A sweep's results for people (output.h, sweep_text), for `foreshard study`: the verdict, the
+// ranking, and the doubts before it.
 #include "base/text.h"
 
 #include <algorithm>

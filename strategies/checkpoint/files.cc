@@ -1,3 +1,6 @@
+// Files of checkpoints, for the readers and the conversion of this folder (source.cc, convert.cc).
+// Offsets and sizes are bytes. An interrupted system call is repeated; a file that is cut short
+// while it is read is an error; a digest is the SHA-256 in 64 hexadecimal digits.
 #include "strategies/checkpoint/files.h"
 
 #include <algorithm>
@@ -7,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+
+#include "base/check.h"
 
 namespace foreshard::checkpoint {
 
@@ -34,20 +39,18 @@ Error system_fault(const std::filesystem::path& path, std::string_view verb) {
 Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   InputFile input;
   input.path_ = path;
-  // Not blocking: a named pipe without a writer is refused below instead of waited for.
+  // Does not block: a named pipe without a writer must be refused below, not waited for.
   input.file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (input.file_.get() < 0) {
-    Error error = system_fault(path, "open");
-    if (errno == ENOENT) error = {Error::Code::kInvalidInput, path.string() + ": is missing"};
-    return error;
-  }
+  if (input.file_.get() < 0 && errno == ENOENT)
+    return Error{Error::Code::kInvalidInput, path.string() + ": is missing"};
+  if (input.file_.get() < 0) return system_fault(path, "open");
   struct stat status {};
   if (::fstat(input.file_.get(), &status) != 0) return system_fault(path, "read");
   if (!S_ISREG(status.st_mode))
     return Error{Error::Code::kInvalidInput, path.string() + ": is not a regular file"};
   input.bytes_ = status.st_size;
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  input.modified_ = status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec;
+  constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+  input.modified_ = status.st_mtim.tv_sec * kNanosecondsPerSecond + status.st_mtim.tv_nsec;
   return input;
 }
 
@@ -58,8 +61,8 @@ Status InputFile::read(std::int64_t offset, std::span<char> to) const {
     if (n < 0) return system_fault(path_, "read");
     if (n == 0)
       return Error{Error::Code::kIo, path_.string() + ": ends at byte " + std::to_string(offset) +
-                                         ", although there were " + std::to_string(bytes_) +
-                                         " before: it changes while it is read"};
+                                         ", although it had " + std::to_string(bytes_) +
+                                         " bytes when it was opened: it is being changed"};
     to = to.subspan(static_cast<std::size_t>(n));
     offset += n;
   }
@@ -98,7 +101,7 @@ Status OutputFile::append(std::string_view bytes) {
     bytes_ += n;
   }
   // Lets the device begin to write now, so that finish() has little left to wait for. This is a
-  // hint: where the system does not support it, fsync does all.
+  // hint: where the system does not support it, fsync does all the work.
   ::sync_file_range(file_.get(), begin, bytes_ - begin, SYNC_FILE_RANGE_WRITE);
   return {};
 }
@@ -111,6 +114,7 @@ Result<std::string> OutputFile::finish() {
 
 Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
                               const std::function<void(std::int64_t)>& progress) {
+  FORESHARD_CHECK(!buffer.empty());  // else no piece of the file would ever be read
   FORESHARD_ASSIGN(const auto file, InputFile::open(path));
   Sha256 digest;
   for (std::int64_t at = 0; at < file.bytes();) {

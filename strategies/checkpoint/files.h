@@ -62,7 +62,7 @@ class InputFile {
 class OpenFiles {
  public:
   explicit OpenFiles(const std::vector<std::filesystem::path>& paths) : paths_(&paths) {}
-  /// The pointer is valid until the next call.
+  /// The file `paths[index]`, opened if it is not open. The pointer is valid until the next call.
   Result<const InputFile*> at(std::int32_t index);
 
  private:
@@ -93,7 +93,9 @@ class OutputFile {
   std::int64_t bytes_ = 0;
 };
 
-/// SHA-256 of the whole file, read through `buffer`; `progress` gets the bytes of every piece.
+/// SHA-256 of the whole file, in hexadecimal, read through `buffer`; `progress`, if it is set, gets
+/// the number of bytes of every piece.
+/// \pre buffer is not empty.
 Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
                               const std::function<void(std::int64_t)>& progress);
 

@@ -1,3 +1,6 @@
+// Headers of safetensors files, read for source.cc and written for plan.cc, which have the file's
+// name: faults here begin without it. Offsets are bytes from the first byte of the data, shapes are
+// elements. A tensor with a zero extent has no bytes; a header "{}" before no data is legal.
 #include "strategies/checkpoint/safetensors.h"
 
 #include <algorithm>
@@ -20,10 +23,11 @@ namespace {
 struct TypeRow {
   ElementType type;
   std::string_view name;
-  std::int64_t size;
+  std::int64_t size;  // Bytes of an element.
 };
 
 constexpr std::array<TypeRow, 15> kTypes{{
+    // in the order of ElementType
     {ElementType::kBool, "BOOL", 1},
     {ElementType::kU8, "U8", 1},
     {ElementType::kI8, "I8", 1},
@@ -41,7 +45,7 @@ constexpr std::array<TypeRow, 15> kTypes{{
     {ElementType::kU64, "U64", 8},
 }};
 
-const TypeRow& line_of(ElementType type) {
+const TypeRow& row_of(ElementType type) {
   const auto index = static_cast<std::size_t>(type);
   FORESHARD_CHECK(index < kTypes.size() && kTypes[index].type == type);
   return kTypes[index];
@@ -52,21 +56,21 @@ std::string shown(std::string_view text) {
   return text.size() <= kMost ? std::string(text) : std::string(text.substr(0, kMost)) + "...";
 }
 
-// State of the reader: every event is legal in exactly one of these.
+// Where the reader is in the header. It decides which events are legal.
 enum class ReaderState : std::uint8_t {
   kStart,
-  kTop,        // in the header's object
-  kTensor,     // in a tensor's object
-  kMetadata,   // in __metadata__
-  kDtype,      // a value must follow
-  kShape,      // in the array, or before it
-  kOffsets,    // in the array, or before it
-  kMetaValue,  // a value must follow
+  kTop,            // in the header's object
+  kTensor,         // in a tensor's object
+  kMetadata,       // in __metadata__
+  kDtype,          // a value must follow
+  kShape,          // in the array, or before it
+  kOffsets,        // in the array, or before it
+  kMetadataValue,  // a value must follow
   kEnd,
 };
 
 // Reads event by event, so that no tree of a header of 100 MB is ever in memory, and a key that
-// comes twice is noticed (a tree would keep only the last).
+// occurs twice is noticed (a tree would keep only the last value).
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -105,7 +109,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       at_ = ReaderState::kTensor;
       return true;
     }
-    if (at_ == ReaderState::kMetaValue) {
+    if (at_ == ReaderState::kMetadataValue) {
       header_.metadata[key_] = text;
       at_ = ReaderState::kMetadata;
       return true;
@@ -135,7 +139,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       return refuse(fmt::format("'{}': '{}' appears twice", shown(name_), shown(key)));
     key_ = key;
     if (at_ == ReaderState::kMetadata) {
-      at_ = ReaderState::kMetaValue;
+      at_ = ReaderState::kMetadataValue;
       return true;
     }
     if (key == "dtype") {
@@ -176,8 +180,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (at_ == ReaderState::kShape) {
       tensor_.shape = numbers_;
     } else if (numbers_.size() != 2) {
-      return refuse(fmt::format("tensor '{}': data_offsets are two numbers, found {}", shown(name_),
-                                numbers_.size()));
+      return refuse(fmt::format("tensor '{}': data_offsets must be two numbers, found {}",
+                                shown(name_), numbers_.size()));
     } else {
       tensor_.offset = numbers_[0];
       end_ = numbers_[1];
@@ -223,7 +227,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   SafetensorsHeader& header_;
   ReaderState at_ = ReaderState::kStart;
   bool in_array_ = false;
-  std::string name_;  // name of the member of the header's object that is being read
+  std::string name_;  // the tensor, or __metadata__, that is being read; empty: between them
   std::string key_;
   StoredTensor tensor_;
   std::int64_t end_ = 0;
@@ -239,9 +243,10 @@ std::int64_t end_of(const StoredTensor& tensor) {
   return tensor.offset + *bytes;
 }
 
-// The first overlap or hole; nothing if there is none. \pre `tensors` are sorted by offset.
-std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
-                                  std::int64_t data_bytes) {
+// Why the tensors do not cover the data exactly (an overlap, a hole, an end before or after that of
+// the data); nothing if they do. \pre `tensors` are sorted by offset.
+std::optional<std::string> coverage_fault(const std::vector<StoredTensor>& tensors,
+                                          std::int64_t data_bytes) {
   std::int64_t covered = 0;
   std::string before = "the beginning";
   for (const StoredTensor& tensor : tensors) {
@@ -256,7 +261,7 @@ std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
   }
   if (covered > data_bytes)
     return fmt::format(
-        "the data of tensor {} end at {}, but there are {} bytes: the file is "
+        "the data of tensor {} end at {}, but only {} bytes follow the header: the file is "
         "truncated",
         before, covered, data_bytes);
   if (covered < data_bytes)
@@ -267,7 +272,7 @@ std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
 }  // namespace
 
 std::string_view name_of(ElementType type) {
-  return line_of(type).name;
+  return row_of(type).name;
 }
 
 std::optional<ElementType> element_type_named(std::string_view name) {
@@ -279,12 +284,12 @@ std::optional<ElementType> element_type_named(std::string_view name) {
 std::vector<std::string> element_type_names() {
   std::vector<std::string> names;
   names.reserve(kTypes.size());
-  for (const TypeRow& line : kTypes) names.emplace_back(line.name);
+  for (const TypeRow& row : kTypes) names.emplace_back(row.name);
   return names;
 }
 
 std::int64_t size_of(ElementType type) {
-  return line_of(type).size;
+  return row_of(type).size;
 }
 
 ElementType stored_as(DType dtype) {
@@ -298,7 +303,7 @@ ElementType stored_as(DType dtype) {
       return ElementType::kBf16;
     case DType::kFp8:
       return ElementType::kF8E4M3;
-    case DType::kFp4:  // no tensor is stored in it
+    case DType::kFp4:  // no parameter has it: kernels quantize to it
       break;
     case DType::kInt8:
       return ElementType::kI8;
@@ -356,7 +361,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, std::i
   std::ranges::sort(header.tensors, {}, [](const StoredTensor& tensor) {
     return std::tuple(tensor.offset, end_of(tensor), std::string_view(tensor.name));
   });
-  if (auto why = gap_in(header.tensors, data_bytes)) return fault(*std::move(why));
+  if (auto why = coverage_fault(header.tensors, data_bytes)) return fault(*std::move(why));
   return header;
 }
 
@@ -380,7 +385,7 @@ std::string safetensors_header(const std::vector<StoredTensor>& tensors,
     offset += *bytes;
   }
   json += "}";
-  json.append((8 - json.size() % 8) % 8, ' ');
+  json.append((8 - json.size() % 8) % 8, ' ');  // so that the data begin at a multiple of 8
   std::string text(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) text[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
   return text + json;

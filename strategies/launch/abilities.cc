@@ -1,3 +1,5 @@
+// The table of what frameworks cannot express (abilities.h), for the space of a search and for
+// export.cc. A framework without a row counts as able to do everything.
 #include "strategies/launch/abilities.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The format `accelerate`, a row of formats.cc: its rows, and what follows from several keys
+// together. import.cc and export.cc run it. torchtitan.cc shares its offloading of FSDP.
 #include <array>
 #include <fmt/format.h>
 #include <utility>

@@ -1,3 +1,6 @@
+// The format `deepspeed`, a row of formats.cc: its rows, and what follows from several keys
+// together. import.cc and export.cc run it. Batch sizes are sequences; a micro-batch size that the
+// file leaves to the program is marked as open.
 #include <array>
 #include <fmt/format.h>
 #include <utility>

@@ -1,3 +1,5 @@
+// Writes a strategy as another framework's file (launch.h, export_launch), for `foreshard export
+// --as`. A key that the format cannot express is refused, with the reason where one is known.
 #include <algorithm>
 #include <fmt/format.h>
 

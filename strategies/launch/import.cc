@@ -1,3 +1,6 @@
+// Reads another framework's file as a strategy (launch.h, import_launch), for the commands that
+// take launch files (cli/load.cc), and has what several formats share: ranks, batches. Counts that
+// overflow are refused, not wrapped.
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>

@@ -1,3 +1,5 @@
+// The format `megatron`, a row of formats.cc: Megatron-LM's options. import.cc and export.cc run
+// it; what options mean together is in megatron_family.cc.
 #include <algorithm>
 #include <array>
 #include <charconv>

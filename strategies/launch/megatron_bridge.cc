@@ -1,3 +1,5 @@
+// The format `megatron-bridge`, a row of formats.cc: the YAML of NeMo 2 and Megatron-Bridge.
+// import.cc and export.cc run it; what keys mean together is in megatron_family.cc.
 #include <array>
 
 #include "base/text.h"

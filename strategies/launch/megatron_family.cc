@@ -1,3 +1,6 @@
+// What the options of Megatron-LM, NeMo and Megatron-Bridge mean together (formats.h,
+// finish_megatron and spread_megatron): parallel sizes, stages, sharding, precision, optimizer. The
+// three formats call it; the model itself is in megatron_model.cc. Sizes below 1 are refused.
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Reads and writes Megatron's notation of pipeline stages (internal/megatron.h, StageLayout), for
+// megatron_family.cc. Counts are layers; a text that is no such notation is an error.
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// The model that options of Megatron-LM describe, for megatron_family.cc: finish_megatron_model
+// turns the notes of a draft ("note.x": options that make a key of ours only together with others)
+// into "model." keys, fills in Megatron's defaults and refuses what is not modelled;
+// spread_megatron_model makes the notes of a model that is written. An option that alone makes a
+// key, such as the kind of position embedding, is a row of the formats' tables instead
+// (megatron.cc, megatron_bridge.cc, nemo.cc). Sequences, windows and tables of positions are
+// tokens. Without layers and a hidden size there is no model, and Megatron's defaults are dropped.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -12,11 +19,13 @@
 namespace foreshard::launch::internal {
 namespace {
 
-// Megatron's own width of a gated layer: two thirds of 4 x hidden, down to a multiple of 64.
+// Megatron's own width of a gated layer: two thirds of 4 x hidden, rounded down to a multiple
+// of 64.
 std::int64_t gated_width(std::int64_t hidden) {
   return 8 * hidden / 3 / 64 * 64;
 }
 
+// \pre the row of the key reads numbers (Kind::kNumber).
 double number(const Draft& draft, std::string_view key) {
   const std::string text = draft.word(key);
   double value = 0;
@@ -32,26 +41,29 @@ void dropout(Draft& draft, const ReadContext& reading) {
             draft.from("note.hidden_dropout"));
   if (attention != hidden)
     reading.leave_out(draft.from(attention ? "note.hidden_dropout" : "note.attention_dropout"),
-                      "dropout is predicted of branches and of attention scores together");
+                      "the model has one dropout, for branches and attention scores together");
 }
 
 // The number of layers without experts that come before the layers with experts: the n of
-// "([0]*n+[1]*m)"; 0 for "1"; nothing for other patterns.
+// "([0]*n+[1]*m)", 1 for "([0]+[1]*m)", 0 for "1", and of a list its leading zeros; nothing for
+// other patterns. m is not read: all other layers have experts.
 std::optional<std::int64_t> leading_dense(const Value& frequency) {
-  std::vector<std::string> words = frequency.words;
+  const std::vector<std::string>& words = frequency.words;
   if (!frequency.list) {
     const std::string& text = words.front();
     if (text == "1") return 0;
-    std::int64_t dense = 0;
-    const std::string_view prefix = "([0]*";
-    const std::string_view single = "([0]+[1]*";
-    if (text.starts_with(single)) return 1;
+    const std::string_view prefix = "([0]";
     if (!text.starts_with(prefix)) return std::nullopt;
-    const auto [end, status] =
-        std::from_chars(text.data() + prefix.size(), text.data() + text.size(), dense);
-    const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    const bool fits = status == std::errc() && rest.starts_with("+[1]*") && rest.ends_with(")") &&
-                      std::ranges::count(rest, '[') == 1;
+    std::string_view rest = std::string_view(text).substr(prefix.size());
+    std::int64_t dense = 1;
+    if (rest.starts_with('*')) {
+      const char* const last = rest.data() + rest.size();
+      const auto [end, status] = std::from_chars(rest.data() + 1, last, dense);
+      if (status != std::errc()) return std::nullopt;
+      rest = {end, static_cast<std::size_t>(last - end)};
+    }
+    const bool fits =
+        rest.starts_with("+[1]*") && rest.ends_with(")") && std::ranges::count(rest, '[') == 1;
     return fits ? std::optional(dense) : std::nullopt;
   }
   const auto first = std::ranges::find(words, "1");
@@ -68,21 +80,20 @@ Status experts(Draft& draft) {
       draft.drop(key);
     return {};
   }
-  const bool has_dense = draft.has("note.moe_frequency") &&
-                         leading_dense(draft.at("note.moe_frequency")).value_or(1) > 0;
-  const bool plain = draft.word("model.pattern").find('-') != std::string::npos;
-  if (draft.has("model.expert_ffn") && !has_dense && !plain) draft.drop("model.ffn");
-  if (!draft.has("note.moe_frequency")) return {};
-  const auto dense = leading_dense(draft.at("note.moe_frequency"));
+  const bool has_frequency = draft.has("note.moe_frequency");
+  const auto dense = has_frequency ? leading_dense(draft.at("note.moe_frequency")) : 0;
   if (!dense)
     return fault(draft.place("note.moe_frequency"), draft.from("note.moe_frequency"),
                  "only dense layers before all layers with experts are modelled",
                  "write ([0]*3+[1]*58), or give the model with --model", Error::Code::kUnsupported);
+  const bool has_mlp_layers = draft.word("model.pattern").find('-') != std::string::npos;
+  if (draft.has("model.expert_ffn") && *dense == 0 && !has_mlp_layers) draft.drop("model.ffn");
   if (*dense > 0) draft.set("model.dense_layers", *dense, draft.from("note.moe_frequency"));
   return {};
 }
 
-// The command line has a switch and the number of groups; the YAML files have only the number.
+// Megatron's command line has a switch and the number of groups (a number without the switch has no
+// effect); the YAML files of NeMo and Megatron-Bridge have only the number.
 void heads(Draft& draft) {
   const std::string key =
       draft.is("note.grouped_query") ? "note.query_groups" : "note.groups_alone";
@@ -90,11 +101,8 @@ void heads(Draft& draft) {
 }
 
 // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (_add_mla_args: defaults),
-// megatron/core/transformer/multi_latent_attention.py (q_head_dim; every head has keys of its own).
+// megatron/core/transformer/multi_latent_attention.py (q_head_dim).
 void latents(Draft& draft) {
-  const auto given = [&](const char* key, std::int64_t otherwise) {
-    return draft.count(key, otherwise);
-  };
   if (!draft.is("note.latents")) {
     for (const auto* key :
          {"model.query_rank", "model.key_value_rank", "model.rotary_dim", "model.value_dim"})
@@ -102,36 +110,40 @@ void latents(Draft& draft) {
     return;
   }
   const std::string from = draft.from("note.latents");
-  const std::int64_t rotary = given("model.rotary_dim", 64);
-  draft.set("model.head_dim", given("note.unrotated_dim", 128) + rotary,
+  const std::int64_t rotary = draft.count("model.rotary_dim", 64);
+  draft.set("model.head_dim", draft.count("note.unrotated_dim", 128) + rotary,
             draft.from(draft.has("note.unrotated_dim") ? "note.unrotated_dim" : "note.latents"));
   for (const auto& [key, value] :
-       {std::pair("model.key_value_rank", given("model.key_value_rank", 32)),
-        std::pair("model.rotary_dim", rotary),
-        std::pair("model.value_dim", given("model.value_dim", 128))})
+       {std::pair("model.key_value_rank", std::int64_t{32}), std::pair("model.rotary_dim", rotary),
+        std::pair("model.value_dim", std::int64_t{128})})
     if (!draft.has(key)) draft.set(key, value, from);
-  draft.drop("model.kv_heads");
+  draft.drop("model.kv_heads");  // every head has keys of its own
 }
 
 // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (_add_experimental_args: defaults),
-// megatron/core/ssm/mamba_mixer.py (heads if none are given: together twice the hidden size wide).
-void state_spaces(Draft& draft) {
+// megatron/core/ssm/mamba_mixer.py (by default, as many heads as make twice the hidden size).
+Status state_spaces(Draft& draft) {
   const std::string pattern = draft.word("model.pattern");
   if (pattern.find('M') == std::string::npos) {
     for (const auto* key :
          {"model.mamba.heads", "model.mamba.head_dim", "model.mamba.groups", "model.mamba.state"})
       draft.drop(key);
-    return;
+    return {};
   }
   draft.set("model.pattern", yaml::quoted(pattern), draft.from("model.pattern"));
   const std::int64_t width = draft.count("model.mamba.head_dim", 64);
+  if (width < 1)
+    return fault(draft.place("model.mamba.head_dim"), draft.from("model.mamba.head_dim"),
+                 "out of range", "use a number from 1 on");
   for (const auto& [key, value] :
        {std::pair("model.mamba.heads", 2 * draft.count("model.hidden", 0) / width),
         std::pair("model.mamba.head_dim", width), std::pair("model.mamba.groups", std::int64_t{8}),
         std::pair("model.mamba.state", std::int64_t{128})})
-    if (!draft.has(key)) draft.set(key, value, "Megatron's default of Mamba layers");
+    if (!draft.has(key)) draft.set(key, value, "Megatron's default for Mamba layers");
+  return {};
 }
 
+// A learned table that is longer than the sequence.
 void positions(Draft& draft) {
   const std::int64_t table = draft.count("note.positions", 0);
   const std::int64_t sequence = draft.count("model.sequence", table);
@@ -139,8 +151,9 @@ void positions(Draft& draft) {
     draft.set("model.position_table", table, draft.from("note.positions"));
 }
 
-// A window of Transformer Engine: "4096,0" are 4096 tokens before the query, to which the query
-// itself is added. A window that holds the whole sequence counts as none.
+// A window of Transformer Engine: "4096,0" means the 4096 tokens before the query; the query itself
+// comes on top. The second number, of tokens after the query, is not read. A window that holds the
+// whole sequence, and a negative one, count as none.
 Status windows(Draft& draft) {
   if (!draft.has("note.window")) return {};
   const std::string first = draft.at("note.window").words.front();
@@ -171,6 +184,7 @@ Status finish_megatron_model(Draft& draft, const ReadContext& reading) {
   if (!described) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : draft.values())
+      // Where a row's default was taken, `from` is "--option is 0.1 by default" (rows.cc).
       if (key.starts_with("model.") && key != "model.sequence" && value.from.ends_with("default"))
         keys.push_back(key);
     for (const std::string& key : keys) draft.drop(key);
@@ -181,14 +195,14 @@ Status finish_megatron_model(Draft& draft, const ReadContext& reading) {
   }
   heads(draft);
   latents(draft);
-  state_spaces(draft);
+  FORESHARD_TRY(state_spaces(draft));
   dropout(draft, reading);
   positions(draft);
   FORESHARD_TRY(windows(draft));
   if (!draft.has("model.ffn") && draft.word("model.activation") == "swiglu")
     draft.set("model.ffn", gated_width(draft.count("model.hidden", 0)),
-              "two thirds of 4 x hidden, as none is given");
-  if (draft.word("model.bias", "true") == "true") draft.drop("model.qkv_bias");
+              "two thirds of 4 x hidden, as no width is given");
+  if (draft.word("model.bias", "true") == "true") draft.drop("model.qkv_bias");  // included
   FORESHARD_TRY(experts(draft));
   if (!draft.has("model.name"))
     draft.set("model.name",
@@ -199,8 +213,9 @@ Status finish_megatron_model(Draft& draft, const ReadContext& reading) {
 void spread_megatron_model(Draft& draft, const WriteContext& writing) {
   if (writing.model == nullptr || !draft.has("model.layers")) return;
   const Model& model = *writing.model;
-  const auto note = [&](std::string_view key, std::string word, std::string ours = {}) {
-    draft.set(key, std::move(word), std::move(ours));
+  // \param our_key  the key of ours that only this note expresses, if there is one.
+  const auto note = [&](std::string_view key, std::string word, std::string our_key = {}) {
+    draft.set(key, std::move(word), std::move(our_key));
   };
   if (model.has_latents()) {
     note("note.latents", "true", "model.key_value_rank");

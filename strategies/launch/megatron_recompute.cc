@@ -1,3 +1,5 @@
+// What Megatron's options of recomputation mean together, read and written (internal/megatron.h),
+// for megatron_family.cc. Counts are layers of a stage or chunk.
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>

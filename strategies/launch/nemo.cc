@@ -1,3 +1,5 @@
+// The format `nemo`, a row of formats.cc: the YAML of NeMo 1. import.cc and export.cc run it; what
+// keys mean together is in megatron_family.cc.
 #include <array>
 
 #include "base/text.h"

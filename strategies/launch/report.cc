@@ -1,3 +1,5 @@
+// Writes what an import has found, for people and as YAML (launch.h): `foreshard import` prints it,
+// and commands that take a launch file load it as a study.
 #include <algorithm>
 #include <fmt/format.h>
 

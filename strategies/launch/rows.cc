@@ -1,3 +1,6 @@
+// Runs the tables of formats (internal/formats.h): take() makes a draft of settings for import.cc,
+// put() makes settings of a draft for export.cc. A setting without a row is left out with a remark,
+// unless a rule refuses it.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,5 @@
+// Cuts TOML into settings and prints settings as TOML (internal/formats.h), for the format
+// torchtitan. Only this file includes toml++; a syntax error is reported with its line and column.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,6 @@
+// Cuts a command line or a shell script into settings and prints settings as one
+// (internal/formats.h), for the format megatron. Variables that the script does not set stay as
+// they are, and their words are refused later.
 #include <algorithm>
 #include <cctype>
 #include <charconv>

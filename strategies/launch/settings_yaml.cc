@@ -1,3 +1,5 @@
+// Cuts YAML and JSON into settings and prints them (internal/formats.h), for the formats that have
+// such files.
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>

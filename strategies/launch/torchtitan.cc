@@ -1,3 +1,5 @@
+// The format `torchtitan`, a row of formats.cc: its rows, and what follows from several keys
+// together. import.cc and export.cc run it.
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>

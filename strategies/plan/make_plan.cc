@@ -1,3 +1,5 @@
+// The table of planners, and make_plan, which runs them one after another; lowering and the forms
+// of the search call it. To add a way to run a step, write its planner and a row here.
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Functions of the step plan's types (step_plan.h): groups of parameters, lanes. Planners, verify,
+// lowering and the search call them. Sizes are elements on one rank.
 #include "strategies/plan/step_plan.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writes a step plan as text (step_plan.h, to_text), for `foreshard export --plan` and for tests.
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>

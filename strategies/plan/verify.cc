@@ -1,3 +1,4 @@
+// Checks the invariants of a plan (step_plan.h, verify), which tests do for every plan.
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Walks a step plan in an order that its dependencies allow (walk.h), for verify and for the
+// search's peaks of memory.
 #include "strategies/plan/walk.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Turns a host as a reader found it into a node of ours (internal/host_tree.h), for nccl_xml.cc,
+// nvidia_smi.cc and paddle.cc. Rates are nominal and of one direction; links that regular keys
+// describe exactly are written as these keys, others one by one.
 #include "topology/import/internal/host_tree.h"
 
 #include <algorithm>

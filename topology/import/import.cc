@@ -1,3 +1,6 @@
+// The table of formats of machines and clusters (import.h), for `foreshard topology import` and
+// `check`. A text that no format recognises is refused, with a remedy where another tool's text is
+// known.
 #include "topology/import/import.h"
 
 #include <algorithm>

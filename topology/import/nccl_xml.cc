@@ -1,3 +1,5 @@
+// Reads NCCL's topology XML (NCCL_TOPO_DUMP_FILE), a row of import.cc; the class and what joins its
+// parts are in internal/nccl_xml.h and nccl_links.cc. Faults name the line and the element.
 #include "topology/import/internal/nccl_xml.h"
 
 #include "base/text.h"

@@ -1,3 +1,5 @@
+// Reads the table of `nvidia-smi topo -m`, a row of import.cc. It has no rates: those come from the
+// device and its usual machine. A table that is cut short is an error with its line.
 #include <algorithm>
 #include <map>
 #include <numeric>

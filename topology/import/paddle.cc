@@ -1,3 +1,4 @@
+// Reads the cluster description of PaddlePaddle, JSON of machines and links, a row of import.cc.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

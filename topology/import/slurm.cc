@@ -1,3 +1,5 @@
+// Reads SLURM's topology.conf and topology.yaml, a row of import.cc. It has switches and names of
+// nodes, but no rates: these come from the request's options and the nodes' own files.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

@@ -1,3 +1,5 @@
+// Cuts topology.conf and topology.yaml into lines (internal/slurm_lines.h), for slurm.cc. Lines
+// keep the number that they have in the file.
 #include "topology/import/internal/slurm_lines.h"
 
 #include <algorithm>

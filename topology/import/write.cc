@@ -1,3 +1,4 @@
+// Writes an imported machine or cluster as YAML of ours, for `foreshard topology import`.
 #include <array>
 #include <charconv>
 

@@ -1,3 +1,6 @@
+// Reads a small XML document by expat (internal/nccl_xml.h, parse_xml), for nccl_xml.cc; only this
+// file includes expat. Text between elements, DOCTYPE and documents that are too deep or too large
+// are refused with their line.
 #include <algorithm>
 #include <expat.h>
 #include <limits>

@@ -1,3 +1,6 @@
+// Reads dumps of the NCCL Inspector (inspector.h), among the files of `foreshard calibrate
+// --profile`. Times in the file are microseconds, sizes bytes; a line that is not JSON is an error
+// with its number.
 #include "validate/profile/inspector.h"
 
 #include <algorithm>

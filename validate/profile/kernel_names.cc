@@ -1,3 +1,5 @@
+// Reads the list that says what kernels do by their names (kernel_names.h), for match.cc and
+// `calibrate --kernel-names`. A name that no pattern fits has no kind.
 #include "validate/profile/kernel_names.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Reads traces of PyTorch's profiler for `foreshard calibrate` (kineto.h). The file has
+// microseconds; a Trace has seconds since its first event. A text that is not JSON, has no GPU
+// events, or has an event without a proper time is refused with its place; kernels that were
+// launched before the recording began are counted and left out; other arguments that are missing
+// count as 0, -1 or "".
 #include "validate/profile/kineto.h"
 
 #include <algorithm>
@@ -19,12 +24,12 @@ namespace {
 using internal::text_in;
 using Json = nlohmann::json;
 
-// Leaves the parser; read_trace catches it.
+// Thrown to get out of the parser's callback; Reader::run catches it.
 struct Fault {
   std::string message;
 };
 
-// Calls that wait until the GPU has finished its work; some allocation calls are among them.
+// Calls that wait until the GPU has finished its work; calls that copy or allocate are among them.
 constexpr std::array<std::string_view, 9> kWaits{"cudaDeviceSynchronize",
                                                  "cudaStreamSynchronize",
                                                  "cudaEventSynchronize",
@@ -48,7 +53,7 @@ Category category_of(std::string word) {
   return Category::kOther;
 }
 
-std::int64_t whole_in(const Json& object, const char* key, std::int64_t otherwise) {
+std::int64_t integer_in(const Json& object, const char* key, std::int64_t otherwise) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>()
                                                              : otherwise;
@@ -66,14 +71,14 @@ class Reader {
       };
       const Json rest = Json::parse(text, read);
       if (!rest.is_object() && !rest.is_array())
-        return fault("is no trace: neither an object nor an array of events");
+        return fault("is not a trace: neither an object nor an array of events");
     } catch (const Json::exception& bad) {
-      return fault("is no JSON: " + parser_words(bad.what()));
+      return fault("is not JSON: " + parser_words(bad.what()));
     } catch (const Fault& bad) {
       return fault(bad.message);
     }
     if (trace_.kernels.empty())
-      return fault("holds no event of a GPU; record it with activities=[CPU, CUDA]");
+      return fault("has no events of a GPU; record it with activities=[CPU, CUDA]");
     finish();
     return std::move(trace_);
   }
@@ -84,30 +89,31 @@ class Reader {
   }
 
   // Parser callback. Events are the elements of "traceEvents", or of the array that is the whole
-  // text.
+  // text. \return whether the parser keeps the value.
   bool take(int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
-    if (event == Event::array_start && depth == 0) whole_ = true;
+    if (event == Event::array_start && depth == 0) is_array_ = true;
     if (event == Event::key && depth == 1) key_ = value.get<std::string>();
-    const bool events = whole_ ? depth == 1 : depth == 2 && key_ == "traceEvents";
-    if (event == Event::object_end && events) {
+    const bool is_event = is_array_ ? depth == 1 : depth == 2 && key_ == "traceEvents";
+    if (event == Event::object_end && is_event) {
       if (value.is_object()) add(value);
       ++index_;
       return false;
     }
-    if (whole_ || (event != Event::object_end && event != Event::array_end) || depth != 1)
+    if (is_array_ || (event != Event::object_end && event != Event::array_end) || depth != 1)
       return true;
     if (key_ == "deviceProperties" && value.is_array() && !value.empty() && value[0].is_object())
       trace_.device = text_in(value[0], "name");
     if (key_ == "distributedInfo" && value.is_object()) {
-      trace_.rank = whole_in(value, "rank", 0);
-      trace_.ranks = whole_in(value, "world_size", 1);
+      trace_.rank = integer_in(value, "rank", 0);
+      trace_.ranks = integer_in(value, "world_size", 1);
     }
     return true;
   }
 
   [[noreturn]] void fault_at(const char* key, const std::string& why) const {
-    throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " + why};
+    throw Fault{(is_array_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " +
+                why};
   }
 
   // A time, which the trace states in microseconds.
@@ -125,12 +131,13 @@ class Reader {
       } catch (const std::exception&) {
         end = 0;
       }
-      if (end == 0 || end != text.size()) fault_at(key, "\"" + text + "\" is no number");
+      if (end == 0 || end != text.size()) fault_at(key, "\"" + text + "\" is not a number");
     } else {
-      fault_at(key, "is no number of microseconds");
+      fault_at(key, "is not a number of microseconds");
     }
-    if (!std::isfinite(value) || std::abs(value) > 1e18)
-      fault_at(key, "is no time in microseconds");
+    constexpr double kMost = 1e18;  // 30,000 years, which no clock reaches
+    if (!std::isfinite(value) || std::abs(value) > kMost)
+      fault_at(key, "is not a time in microseconds");
     return value * 1_us;
   }
 
@@ -144,7 +151,7 @@ class Reader {
     static const Json nothing = Json::object();
     const auto found = event.find("args");
     const Json& args = found != event.end() && found->is_object() ? *found : nothing;
-    const std::int64_t correlation = whole_in(args, "correlation", -1);
+    const std::int64_t correlation = integer_in(args, "correlation", -1);
     switch (category) {
       case Category::kRange: {
         HostRange range{.name = text_in(event, "name"),
@@ -172,7 +179,7 @@ class Reader {
                                   .start = start,
                                   .lasted = lasted,
                                   .launched = start,
-                                  .stream = whole_in(args, "stream", 0),
+                                  .stream = integer_in(args, "stream", 0),
                                   .copy = category == Category::kCopy,
                                   .collective = collective_in(args)});
         return;
@@ -181,7 +188,7 @@ class Reader {
     }
   }
 
-  // Threads are numbers or, in some versions, strings; a string gets a negative number.
+  // Threads are numbers or, in some versions of PyTorch, strings; a string gets a negative number.
   std::int64_t thread_of(const Json& event) {
     const auto found = event.find("tid");
     if (found == event.end()) return 0;
@@ -208,9 +215,9 @@ class Reader {
     std::string name = text_in(args, "Collective name");
     if (name.empty()) return std::nullopt;
     return TracedCollective{.name = std::move(name),
-                            .elements_in = whole_in(args, "In msg nelems", 0),
-                            .elements_out = whole_in(args, "Out msg nelems", 0),
-                            .ranks = whole_in(args, "Group size", 0),
+                            .elements_in = integer_in(args, "In msg nelems", 0),
+                            .elements_out = integer_in(args, "Out msg nelems", 0),
+                            .ranks = integer_in(args, "Group size", 0),
                             .dtype = text_in(args, "dtype")};
   }
 
@@ -242,7 +249,7 @@ class Reader {
     std::ranges::stable_sort(trace_.calls, {}, &HostCall::start);
   }
 
-  // Drops kernels that were launched before the recording began and ran on into it.
+  // Drops kernels that were launched before the recording began and ran after that.
   void leave_out_earlier() {
     const auto call_of = [&](std::size_t kernel) { return call_of_.find(correlation_[kernel]); };
     std::optional<Seconds> first;
@@ -261,11 +268,14 @@ class Reader {
     trace_.kernels.resize(kept);
   }
 
-  // Both ends belong to the range: some versions round its clock to microseconds.
+  // Both ends belong to the range: some versions of PyTorch round the times of ranges to
+  // microseconds.
   static bool holds(const HostRange& range, std::int64_t thread, Seconds at) {
     return range.thread == thread && range.start <= at && at <= range.start + range.lasted;
   }
 
+  // Finds the parent of each range by the middle of the range: its ends may be rounded to a point
+  // outside the parent.
   void nest() {
     std::vector<std::int32_t> open;
     for (std::size_t i = 0; i < trace_.ranges.size(); ++i) {
@@ -292,11 +302,12 @@ class Reader {
 
   std::string name_;
   Trace trace_;
-  bool whole_ = false;
-  std::string key_;  // top-level key that is being read
+  bool is_array_ = false;  // the whole text is the array of events
+  std::string key_;        // top-level key that is being read
   std::size_t index_ = 0;
-  std::vector<std::int64_t> correlation_;                  // one per kernel, in the text's order
-  std::unordered_map<std::int64_t, std::size_t> call_of_;  // correlation -> call; order never used
+  std::vector<std::int64_t> correlation_;  // one per kernel, in the text's order
+  std::unordered_map<std::int64_t, std::size_t>
+      call_of_;  // correlation -> call; never iterated over
   std::map<std::string, std::int64_t> threads_;
 };
 
@@ -306,17 +317,6 @@ Seconds Trace::gpu_time() const {
   Seconds sum{};
   for (const TracedKernel& kernel : kernels) sum += kernel.lasted;
   return sum;
-}
-
-bool is_trace(std::string_view text) {
-  constexpr std::size_t kHead = std::size_t{1} << 20;
-  const std::string_view head = text.substr(0, kHead);
-  const auto first = head.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return false;
-  return head[first] == '{' || head[first] == '['
-             ? head.find("\"traceEvents\"") != std::string_view::npos ||
-                   head.find("\"ph\"") != std::string_view::npos
-             : false;
 }
 
 Result<Trace> read_trace(std::string_view text, std::string_view name) {

@@ -88,9 +88,6 @@ struct Trace {
   Seconds gpu_time() const;  ///< Sum over `kernels`.
 };
 
-/// Whether `text` looks like a trace, by its first bytes.
-bool is_trace(std::string_view text);
-
 /// \param name  the file's name, for messages.
 /// \return kInvalidInput with "name:" and the place ("traceEvents[3].dur:") if the text is not
 ///     JSON, or if a relevant event lacks a time or has one that is not a number; kInvalidInput for

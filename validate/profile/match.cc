@@ -1,3 +1,5 @@
+// Matches kernels of a trace with tasks of a Program (match.h), for `foreshard calibrate
+// --profile`. Kernels and tasks that find no partner are counted, not forced together.
 #include "validate/profile/match.h"
 
 #include <algorithm>

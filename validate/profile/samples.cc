@@ -1,3 +1,5 @@
+// Makes samples, host times and held-out predictions of matched traces (samples.h), for `foreshard
+// calibrate --profile`. Times are seconds.
 #include "validate/profile/samples.h"
 
 #include <algorithm>

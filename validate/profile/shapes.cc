@@ -1,3 +1,5 @@
+// Shapes of products and sizes of collectives from the arguments that a trace recorded (kineto.h),
+// for match.cc and the files beside it. Without recorded arguments there is no shape.
 #include <algorithm>
 #include <array>
 #include <string_view>

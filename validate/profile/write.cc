@@ -1,3 +1,4 @@
+// Texts for people about matched traces (samples.h, to_text), which `foreshard calibrate` prints.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>

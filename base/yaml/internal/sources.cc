@@ -1,3 +1,6 @@
+// The texts that the YAML reader has read, for diagnostics.cc, which prints places in them and
+// their lines. A Mark counts lines from 0 and bytes of a line from 0; what is printed counts lines
+// and characters from 1. A value of `--set` has no line; a line beyond the text is empty.
 #include "base/yaml/internal/sources.h"
 
 #include <algorithm>
@@ -11,13 +14,14 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
-// Columns on a screen: one for each UTF-8 character, which is right for most scripts.
+// Columns on a screen: one for each UTF-8 character, which is right for most writing systems.
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
 }
 
-// `count` characters of `text` from the character `first` on, control characters blanked.
+// `count` characters of `text` from the character `first` (counted from 0) on; control characters
+// become blanks.
 std::string slice(std::string_view text, std::size_t first, std::size_t count) {
   std::string result;
   std::size_t at = 0;
@@ -55,7 +59,7 @@ std::string_view Sources::line_of(const Mark& mark) const {
 
 std::string Sources::place(const Mark& mark) const {
   const Source& source = (*this)[mark.source];
-  if (source.is_override) return source.name;
+  if (source.is_override) return source.name;  // "--set KEY": there is no line
   const auto before = line_of(mark).substr(0, static_cast<std::size_t>(std::max(mark.column, 0)));
   return fmt::format("{}:{}:{}", source.name, mark.line + 1, characters(before) + 1);
 }
@@ -70,12 +74,13 @@ std::string Sources::excerpt(const Mark& mark, std::size_t width) const {
   const std::size_t marked = std::max<std::size_t>(1, characters(line.substr(column, length)));
 
   const std::string margin = fmt::format("{:>4} | ", mark.line + 1);
+  const std::string margin_below = std::string(margin.size() - 2, ' ') + "| ";
   const std::size_t room = std::max<std::size_t>(20, width - std::min(width, margin.size()));
   std::size_t first = 0;
   std::string prefix;
   std::string suffix;
   std::size_t shown = all;
-  if (all > room) {
+  if (all > room) {  // a part of the line, with the mark after a third of the room
     constexpr std::size_t kEllipsis = 3;
     if (at > room / 2) {
       first = at - room / 3;
@@ -85,9 +90,9 @@ std::string Sources::excerpt(const Mark& mark, std::size_t width) const {
     if (first + shown < all) suffix = "...";
   }
   const std::size_t before = prefix.size() + (at - first);
-  const std::size_t carets =
-      std::min(marked, std::max<std::size_t>(1, first + shown - std::min(at, first + shown)));
-  return margin + prefix + slice(line, first, shown) + suffix + "\n     | " +
+  const std::size_t end = first + shown;
+  const std::size_t carets = std::min(marked, std::max<std::size_t>(1, end - std::min(at, end)));
+  return margin + prefix + slice(line, first, shown) + suffix + "\n" + margin_below +
          std::string(before, ' ') + std::string(carets, '^');
 }
 

@@ -34,8 +34,8 @@ class Sources {
   /// "file:line:column", both from 1, the column in characters.
   std::string place(const Mark& mark) const;
 
-  /// The line with a caret below, clipped to `width` columns around the mark; empty for an
-  /// override.
+  /// The line with carets below the mark, clipped to `width` columns (at least 20 and the margin)
+  /// around it; empty for an override.
   std::string excerpt(const Mark& mark, std::size_t width) const;
 
  private:

@@ -1,3 +1,7 @@
+// Words for types and values of YAML. The reader says with them what it expected, files.cc and
+// echo.cc write values, reference.cc and schema.cc describe keys. A quantity is written with its
+// unit, exactly; a text is quoted where YAML could take it for anything else. A kind or an enum
+// value without words is a bug of ours and fails a check.
 #include "base/yaml/internal/wording.h"
 
 #include <algorithm>
@@ -18,7 +22,7 @@ const Type& plain(const Type& type) {
   return *inner;
 }
 
-bool is_scalar(Kind kind) {
+bool is_scalar(Kind kind) {  // the scalar kinds come first in Kind
   return kind <= Kind::kEnum;
 }
 
@@ -60,7 +64,7 @@ std::string expectation(const Type& type) {
     case Kind::kWritten:
       return "a value of any kind";
   }
-  FORESHARD_CHECK(false && "every kind has its words");
+  FORESHARD_CHECK(false && "every kind has words for it");
   return {};
 }
 
@@ -69,13 +73,13 @@ std::string scalar(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '/' || c == '.' ||
            c == '-' || c == '+';
   };
-  // Plain only where no YAML dialect takes it for something else than a text.
-  const bool plain = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
-                     std::all_of(text.begin(), text.end(), harmless);
+  // Not quoted only where no YAML dialect takes it for anything but a text.
+  const bool is_plain = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
+                        std::all_of(text.begin(), text.end(), harmless);
   static constexpr std::string_view kSpecial[] = {"true", "false", "null", "yes", "no",
                                                   "on",   "off",   "y",    "n"};
   const std::string low = lower_case(text);
-  if (plain && std::find(std::begin(kSpecial), std::end(kSpecial), low) == std::end(kSpecial))
+  if (is_plain && std::find(std::begin(kSpecial), std::end(kSpecial), low) == std::end(kSpecial))
     return std::string(text);
 
   return yaml::quoted(text);
@@ -100,7 +104,7 @@ std::string scalar(const Type& type, const void* object) {
     default:
       break;
   }
-  FORESHARD_CHECK(false && "a scalar type with a value that has a name");
+  FORESHARD_CHECK(false && "the type is a scalar, and an enum value has a name");
   return {};
 }
 

@@ -1,3 +1,4 @@
+// The part of operator_time.cc that times fused attention. Times are seconds on an idle device.
 #include "sim/compute/internal/attention_time.h"
 
 #include <algorithm>

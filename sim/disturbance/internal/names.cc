@@ -1,3 +1,4 @@
+// Names of devices and links for the messages of this folder (names.h).
 #include "sim/disturbance/internal/names.h"
 
 #include <fmt/format.h>

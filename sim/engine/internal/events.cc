@@ -1,3 +1,5 @@
+// The events of a workload during a run (events.h), which fluid.cc takes one after another. Times
+// are simulated seconds.
 #include "sim/engine/internal/events.h"
 
 #include <algorithm>

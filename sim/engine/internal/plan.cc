@@ -1,3 +1,5 @@
+// Lays a workload out flat for the engines (plan.h): fluid.cc, simgrid.cc and slopes.cc read it so.
+// Progress has no unit here: the largest weight of a shape is 1.
 #include "sim/engine/internal/plan.h"
 
 #include <algorithm>

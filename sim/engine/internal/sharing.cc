@@ -1,3 +1,5 @@
+// Keeps the rates of running activities at weighted max-min (sharing.h), for fluid.cc. Rates are
+// progress per second.
 #include "sim/engine/internal/sharing.h"
 
 #include <algorithm>

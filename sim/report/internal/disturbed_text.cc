@@ -1,3 +1,5 @@
+// What the text report says about disturbances and about a step that never ends (disturbed.h);
+// text.cc calls it.
 #include <algorithm>
 #include <fmt/format.h>
 

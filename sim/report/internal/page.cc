@@ -1,3 +1,5 @@
+// Lays out text reports (page.h), for text.cc, disturbed_text.cc and side_by_side.cc. Widths are
+// columns of a terminal.
 #include "sim/report/internal/page.h"
 
 #include <algorithm>

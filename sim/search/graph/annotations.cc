@@ -1,3 +1,5 @@
+// Turns choices into annotations of a graph, and back (annotations.h), for search.cc of this
+// folder.
 #include "sim/search/graph/annotations.h"
 
 #include <algorithm>

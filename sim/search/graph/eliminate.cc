@@ -1,3 +1,5 @@
+// Eliminates variables from a problem of choices (eliminate.h), for integer.cc and solve.cc. Costs
+// have the problem's unit.
 #include "sim/search/graph/eliminate.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Unfolds loops and conditions of a graph (flat.h), for search.cc of this folder. A count is the
+// expected number of runs in a pass, so it need not be whole.
 #include "sim/search/graph/flat.h"
 
 #include <algorithm>

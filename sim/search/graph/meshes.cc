@@ -1,3 +1,4 @@
+// Lists the meshes that the search of a graph tries (meshes.h), for search.cc of this folder.
 #include "sim/search/graph/meshes.h"
 
 #include <algorithm>

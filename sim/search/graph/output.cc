@@ -1,3 +1,4 @@
+// Writes the result of the search of a graph (output.h), for `foreshard search`.
 #include "sim/search/graph/output.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Solves the problem of choices for a pipeline, where the slowest stage counts (pipeline.h), for
+// search.cc of this folder. Times are seconds, memory is bytes on one device.
 #include "sim/search/graph/pipeline.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Applies rules of thumb to graphs (rules.h), from rules/ and from the file of `search --rules`. A
+// rule whose pattern a graph does not have gives nothing.
 #include "sim/search/graph/rules.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The search of `foreshard search` for a general graph (search.h). Solutions of the tables and of
+// the rules are compared by estimate; the best few are simulated.
 #include "sim/search/graph/search.h"
 
 #include <algorithm>

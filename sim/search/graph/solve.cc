@@ -1,3 +1,6 @@
+// Solves a problem of choices (problem.h) within its limit of loads: by dynamic programming, by a
+// price of the load, or else by the integer program (integer.cc). search.cc and pipeline.cc of this
+// folder call solve; it has no answer where even the lightest choice exceeds the limit.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,3 +1,5 @@
+// Turns a graph on a mesh into a problem of choices (tables.h), for search.cc and pipeline.cc of
+// this folder.
 #include "sim/search/graph/tables.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The candidates of one level of a search (candidates.h), for search.cc and race.cc.
 #include "sim/search/internal/candidates.h"
 
 #include <algorithm>

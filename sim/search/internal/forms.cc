@@ -1,3 +1,4 @@
+// Compiles step plans once for all strategies that share their form (forms.h), for the Estimator.
 #include "sim/search/internal/forms.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Times and bytes of the parts of a step, kept for all strategies with one layout (layout.h), for
+// the Estimator and forms.cc. Copies to hosts and lower bounds of times are in layout_times.cc.
 #include "sim/search/internal/layout.h"
 
 #include <algorithm>

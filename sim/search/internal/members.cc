@@ -1,3 +1,5 @@
+// Members of a family that recompute the same layers (members.h); the Estimator makes them and asks
+// for memory, bounds and steps. Times are seconds, memory is bytes on one device.
 #include "sim/search/internal/members.h"
 
 #include <algorithm>

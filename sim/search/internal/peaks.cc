@@ -1,3 +1,5 @@
+// Finds the buffers that are live at once on a stage (peaks.h), for the forms of the Estimator.
+// Here they are counts of units; bytes come in with live_of().
 #include "sim/search/internal/peaks.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Decides which candidates are simulated, and when a search is certain of its winner (race.h), for
+// search.cc.
 #include "sim/search/internal/race.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Ranks the strategies of one place by their estimates (ranking.h), for candidates.cc and
+// subset_ranking.cc; it is the main caller of the Estimator.
 #include "sim/search/internal/ranking.h"
 
 #include <algorithm>

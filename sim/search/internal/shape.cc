@@ -1,3 +1,5 @@
+// Compiles a step plan to a graph of durations and walks it (shape.h), for forms.cc. Durations are
+// seconds, filled in for each walk.
 #include "sim/search/internal/shape.h"
 
 #include <algorithm>

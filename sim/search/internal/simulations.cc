@@ -1,3 +1,5 @@
+// Simulates candidates of a search, by threads and by other ranks of a team (simulations.h), for
+// race.cc and search.cc.
 #include "sim/search/internal/simulations.h"
 
 #include <algorithm>

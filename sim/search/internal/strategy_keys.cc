@@ -1,3 +1,4 @@
+// The keys of the Estimator's caches (strategy_keys.h), from the fields of a strategy.
 #include "sim/search/internal/strategy_keys.h"
 
 #include <algorithm>

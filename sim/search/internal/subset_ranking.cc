@@ -1,3 +1,4 @@
+// Ranks a place's strategies in parts, by several threads (subset_ranking.h), for candidates.cc.
 #include "sim/search/internal/subset_ranking.h"
 
 #include <algorithm>

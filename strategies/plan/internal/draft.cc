@@ -1,3 +1,5 @@
+// The plan under construction (planner.h), which planners extend. Indices count from 0, -1 is none;
+// finish() numbers the actions in the order of issue.
 #include <algorithm>
 
 #include "base/check.h"

@@ -1,3 +1,6 @@
+// The planner of gathers, a row of planners() (planner.h, plan_gathers): shards of parameters
+// become whole at the start of a step, before each use, or after the optimizer. Sizes are elements
+// on one rank; where no parameter is sharded it adds nothing.
 #include <algorithm>
 #include <map>
 #include <set>

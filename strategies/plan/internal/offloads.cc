@@ -1,3 +1,6 @@
+// The planner of copies to and from the host's memory, a row of planners() (planner.h,
+// plan_offloads): activations of layers, and gradients for an optimizer on the CPU. Without
+// offloading it adds nothing.
 #include <algorithm>
 #include <map>
 #include <utility>

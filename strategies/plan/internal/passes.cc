@@ -1,3 +1,6 @@
+// The first two planners, rows of planners() (planner.h): plan_places puts the pieces of the model
+// on the roles, plan_passes adds the passes in the order of the schedule. Without training there
+// are no backward passes.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>

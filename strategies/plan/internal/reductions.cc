@@ -1,3 +1,7 @@
+// The planner of reductions, a row of planners(), which adds the reductions of gradients to a plan:
+// unit by unit beside the backward passes, or all at the end of the step. Sizes are elements on one
+// rank; indices of units, buckets and actions count from 0. Gradients that no other rank holds
+// copies of, frozen ones, and those that a pass reduces itself get no bucket.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -10,10 +14,11 @@ namespace {
 
 using Reduce = StateSharding::Reduce;
 
-// Puts the reductions of one role after the backward passes of its units, unit by unit.
-class BesidePasses {
+// Puts each reduction of one role behind the backward pass of its unit, so that it runs while later
+// passes compute.
+class ReductionsBesidePasses {
  public:
-  BesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
+  ReductionsBesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
 
   void add() {
     find_last_passes();
@@ -48,31 +53,34 @@ class BesidePasses {
     }
   }
 
-  // The tie, if its gradients are reduced; else nullptr.
+  // The weights that several units share (the tie), if their gradients are reduced; else nullptr.
   const TiedWeights* tie() const {
-    const auto& tie = draft_.plan.parts.tie;
-    const bool is_reduced = tie && !tie->is_frozen && ways(tie->over, draft_.plan.parts.mesh) > 1;
-    return is_reduced ? &*tie : nullptr;
+    const auto& shared = draft_.plan.parts.tie;
+    const bool has_bucket =
+        shared && !shared->is_frozen && ways(shared->over, draft_.plan.parts.mesh) > 1;
+    return has_bucket ? &*shared : nullptr;
   }
   static bool is_read_by(const TiedWeights& tie, std::int32_t unit) {
     return unit == tie.first_unit || tie.others.contains(unit);
   }
-  // The unit of this role whose bucket has the gradients of the tie, if `unit` adds to them; else
-  // -1.
+  // The unit of this role whose bucket holds the gradients of the tie, if `unit` adds to them; else
+  // kNone.
   std::int32_t holder(std::int32_t unit) const {
-    if (tie() == nullptr || !is_read_by(*tie(), unit)) return -1;
+    if (tie() == nullptr || !is_read_by(*tie(), unit)) return kNone;
     return tie()->on_one_role || unit == tie()->first_unit ? tie()->first_unit
                                                            : tie()->others.first;
   }
-  // The unit whose backward pass is the first to add to these gradients.
+  // The unit whose backward pass is the first to add to the tie's gradients in the bucket of
+  // `holder`. Backward passes begin with the last unit.
   std::int32_t opener(std::int32_t holder) const {
-    const bool is_first = holder == tie()->first_unit && !tie()->on_one_role;
-    return is_first ? holder : tie()->last_unit();
+    const bool adds_alone = holder == tie()->first_unit && !tie()->on_one_role;
+    return adds_alone ? holder : tie()->last_unit();
   }
 
-  // The units whose buckets the pass of `unit` completes: `unit` itself, except where a tie lies on
-  // one role, since all units of the tie add to one bucket. Chunks of the role may end in any
-  // order.
+  // The units whose buckets the pass of `unit` completes: `unit` itself, unless a tie lies on one
+  // role, where all units of the tie add to the bucket of the first. Which of them is the last to
+  // do so depends on the order in which the chunks of the role end. If it is others.first, then its
+  // pass completes the first unit's bucket too, whose own pass completes none.
   std::vector<std::int32_t> completed_by(std::int32_t unit) const {
     if (tie() == nullptr || !tie()->on_one_role || last_of_tie_ != tie()->others.first)
       return {unit};
@@ -81,7 +89,7 @@ class BesidePasses {
     return {unit};
   }
 
-  // Whether gradients are reduced after the pass; the answer is the same for all its units.
+  // Whether gradients are reduced after the pass, which is the same for all units of the pass.
   bool is_reduced(const Action& pass) const {
     return completes_gradients(pass) &&
            (states().reduce == Reduce::kEveryMicroBatch ||
@@ -101,7 +109,7 @@ class BesidePasses {
         continue;
       }
       const std::int32_t unit = role_[ref].units.first;
-      if (states().cuts_gradients) {
+      if (states().cuts_gradients) {  // at most two units have whole gradients at a time
         role_.wait(ref, pass_before_);
         role_.wait(ref, reduced_before_);
         if (opens_bucket(unit)) role_[ref].takes |= kGradient;
@@ -116,6 +124,7 @@ class BesidePasses {
       }
       const bool is_last = last_micro_batch_.at(unit) == role_[ref].micro_batch;
       for (const std::int32_t bucket : buckets) {
+        // Gradients of whole experts stay in memory until the last micro-batch is reduced.
         const bool stays = draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by < 0;
         if (stays && !is_last) continue;
         Action reduction = role_[ref];
@@ -142,7 +151,8 @@ class BesidePasses {
     });
   }
 
-  // The unit's buckets: gradients that its backward pass does not reduce itself.
+  // The unit's buckets: gradients that its backward pass does not reduce itself. The first call
+  // adds them to the plan.
   const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
@@ -163,7 +173,7 @@ class BesidePasses {
 
   // Whether the unit's backward pass is the first to add to the gradients of some bucket.
   bool opens_bucket(std::int32_t unit) {
-    if (const std::int32_t of = holder(unit); of >= 0 && of != unit && unit == opener(of))
+    if (const std::int32_t of = holder(unit); of != kNone && of != unit && unit == opener(of))
       return true;
     return std::ranges::any_of(buckets_of(unit), [&](std::int32_t bucket) {
       return draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by == unit;
@@ -173,13 +183,14 @@ class BesidePasses {
   Draft& draft_;
   DraftRole& role_;
   std::map<std::int32_t, std::int32_t> last_micro_batch_;  // by unit
-  std::int32_t last_of_tie_ = 0;  // the unit of a tie on one role whose last pass comes last
+  std::int32_t last_of_tie_ = kNone;  // the unit of a tie on one role whose last pass comes last
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
   ActionRef reduced_ = kNone;         // the last reduction of the last unit that has one
   ActionRef reduced_before_ = kNone;  // the last reduction of the unit before that one
 };
 
+// One reduction after the last pass for each set of axes, over all units of the role.
 void reduce_at_end(Draft& draft, DraftRole& role) {
   std::map<std::vector<Axis>, std::int64_t> elements;
   const std::vector<UnitRange> units = role.all_units();
@@ -205,7 +216,7 @@ Status plan_reductions(Draft& draft) {
         break;
       case Reduce::kEveryMicroBatch:
       case Reduce::kLastMicroBatch:
-        BesidePasses(draft, role).add();
+        ReductionsBesidePasses(draft, role).add();
         break;
       case Reduce::kEndOfStep:
         reduce_at_end(draft, role);

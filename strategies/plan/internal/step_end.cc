@@ -1,3 +1,5 @@
+// The planner of the end of a step, a row of planners() (planner.h, plan_step_end): copies of
+// gradients are added up, then the optimizer steps. Without training it adds nothing.
 #include <map>
 
 #include "strategies/plan/planner.h"

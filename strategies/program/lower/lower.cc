@@ -1,3 +1,8 @@
+// Makes the Program of a transformer's step: lowered blocks (block.h), the parts that the planners
+// take, the step plan, the calls (calls.h), and the memory of each stage. What simulates a
+// transformer runs all of it (sim/study/run.cc); the search takes the parts alone
+// (sim/search/internal/). Sizes are elements or bytes on one rank. Where ranks take unequal numbers
+// of micro-batches, each number gives a Program, and these are joined.
 #include "strategies/program/lower/lower.h"
 
 #include <algorithm>
@@ -25,15 +30,14 @@ namespace {
 
 using program::MemoryKind;
 
-// A step in which ranks of one stage do different things, joined from one Program for each kind of
-// rank.
+// A step in which ranks of one stage do different things: a Program for each kind of rank, and
+// which rank follows which. joined() makes one Program of them.
 //
 //     programs 0, 1 with roles "stage 0", "stage 1"; ranks 0 to 3 of 4 follow 0, 0, 1, 1
 //     -> roles "stage 0, 6 micro-batches" (rank 0), "stage 0, 2 micro-batches" (rank 2), ...
-
 struct ProgramPerRank {
-  // At least one Program. All have the same mesh, streams and stages (roles), and the same number
-  // of operations between ranks for each tag.
+  // At least one Program. All have the same mesh, streams and stages (roles), and for each tag the
+  // same number of communications.
   std::vector<program::Program> programs{};
   std::vector<std::string> names{};            // Per program: a suffix that tells its roles apart.
   std::vector<std::size_t> program_of_rank{};  // rank -> the program that it follows.
@@ -47,11 +51,11 @@ using program::Role;
 // The blocks of several Programs; equal blocks are held once.
 class BlockPool {
  public:
-  // \param name  tells it apart from a different block of the same name.
-  BlockId id_of(Block block, const std::string& name) {
+  // \param program_name  appended to the block's name if a different block has that name already.
+  BlockId id_of(Block block, const std::string& program_name) {
     auto found = known_.find(block.name);
     if (found != known_.end() && all_[found->second.index()] != block) {
-      block.name += ", " + name;
+      block.name += ", " + program_name;
       found = known_.find(block.name);
     }
     if (found != known_.end()) return found->second;
@@ -68,7 +72,8 @@ class BlockPool {
 };
 
 // One Program in which each rank makes the calls of its own program. Everything else is taken from
-// the first program; the caller has to set `totals`.
+// the first program; the caller has to set `totals`, because each program counts the samples of all
+// ranks as if they took its number of micro-batches.
 Program joined(ProgramPerRank step) {
   BlockPool blocks;
   std::vector<std::vector<BlockId>> ids;
@@ -146,12 +151,12 @@ Result<program::Program> lower_shares(const Model& model, const Strategy& strate
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
-  const auto split = variants_of_stages(model, strategy);
+  const auto layers_of_pieces = variants_of_stages(model, strategy);
   std::vector<std::int64_t> layers(blocks.layers.size());
   bool has_head = false;
   for_each_piece(strategy, stage, [&](std::int64_t, std::int64_t piece) {
     for (std::size_t variant = 0; variant < layers.size(); ++variant)
-      layers[variant] += split[static_cast<std::size_t>(piece)][variant];
+      layers[variant] += layers_of_pieces[static_cast<std::size_t>(piece)][variant];
     has_head = has_head || piece == strategy.stages() - 1;
   });
   if (stage == 0) visit(blocks.embedding, 1);
@@ -162,6 +167,8 @@ void visit_blocks(const Strategy& strategy, const Model& model, const LoweredMod
   visit(blocks.head, 1);
 }
 
+// The gradient tensors that autograd expects although products add up gradients themselves
+// (Framework::keeps_gradient_placeholders). Parameters of one shape share one.
 Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                         std::int64_t stage) {
   if (!strategy.framework->keeps_gradient_placeholders) return {};
@@ -185,13 +192,14 @@ Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
 }  // namespace
 
 ElementBytes element_bytes(const Strategy& strategy) {
-  const Bytes plain = size_of(strategy.precision);
+  const Bytes in_precision = size_of(strategy.precision);
   const Bytes state = optimizer_bytes(strategy.optimizer, strategy.precision, false);
   const Bytes matrix = optimizer_bytes(strategy.optimizer, strategy.precision, true);
-  const Bytes own = size_of(DType::kFp32);
+  const Bytes in_fp32 = size_of(DType::kFp32);
   const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
-  if (!shards || plain == own) return {plain, state, matrix};
-  return {own, state - own, matrix - own};
+  if (!shards || in_precision == in_fp32) return {in_precision, state, matrix};
+  // The fp32 shards are the master copy, which the optimizer's state then does without.
+  return {in_fp32, state - in_fp32, matrix - in_fp32};
 }
 
 plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
@@ -219,8 +227,7 @@ plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer,
                            .is_layer = true});
-  // The prediction modules do not count as layers, as the first unit (the embedding) does not
-  // either: the gradients of the table that they share are one buffer.
+  // Like the embedding and the head, the prediction modules are no layers (Unit::is_layer).
   for (std::int32_t i = first_prediction; i < last_block; ++i)
     parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(i)].name, .block = i});
   parts.units.push_back({.name = "head", .block = last_block});
@@ -235,7 +242,7 @@ plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
     parts.tie = plan::TiedWeights{.first_unit = 0,
                                   .others = {next, readers},
                                   .over = copy_axes(blocks.mesh),
-                                  .elements = blocks.head.largest_parameter,
+                                  .elements = blocks.head.largest_parameter,  // the table
                                   .is_frozen = model.freezes_embedding()};
   return parts;
 }
@@ -266,7 +273,7 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
   if (!strategy.batch_shares.empty())
     return Error{Error::Code::kInvalidInput,
                  "ranks of unequal batch_shares follow plans of their own; set batch_shares: [] "
-                 "and the global_batch that one of them would make of all ranks"};
+                 "and the global_batch that results if all ranks take the share of one"};
   return plan::make_plan(parts_of(model, strategy, blocks), strategy);
 }
 
@@ -296,16 +303,19 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       groups.push_back(std::move(group));
     }
   });
-  // A stage has the embedding's table once.
+  // Each prediction module and a tied head count the table that they read, but a stage has it once:
+  // a group of negative size takes the repetitions off. With one stage, all of them share the
+  // embedding's table; else the first of them on the last stage holds a copy.
   const std::int64_t last = last_stage(strategy);
   const std::int64_t more = stage != last ? 0 : model.tables_behind() - (last == 0 ? 0 : 1);
   if (more > 0) {
     const std::int64_t again = -more * blocks.head.largest_parameter;
-    const bool counts = rule_of(strategy.optimizer).whole_tensors && !model.freezes_embedding();
+    const bool counts_tensors =
+        rule_of(strategy.optimizer).whole_tensors && !model.freezes_embedding();
     groups.push_back({.over = copy_axes(blocks.mesh),
                       .elements = again,
                       .frozen = model.freezes_embedding() ? again : 0,
-                      .tensors = counts ? -more : 0});
+                      .tensors = counts_tensors ? -more : 0});
   }
   return groups;
 }
@@ -325,28 +335,27 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   const StateSharding sharding = state_sharding(strategy);
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
-  // False: parameters are fp32 shards, which serve as the optimizer's master copy at the same time.
-  const bool plain = bytes.parameter == size_of(strategy.precision);
-  // Shards of gradients go to the CPU as soon as they are made.
-  const bool on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
+  const bool in_precision = bytes.parameter == size_of(strategy.precision);  // else fp32 shards
+  const bool steps_on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   Bytes parameters;
   double gradients = 0;
   double states = 0;
-  double matrices = 0;  // the part of `states` in weights of layers
+  double matrices = 0;  // the part of `states` in weights of layers (ElementBytes::matrix)
   for (const auto& group :
        plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
     const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
     const auto count = static_cast<double>(group.trained());
     const auto shards = static_cast<double>(
-        plain ? gathered_elements(strategy, group.elements, group.quantized) : group.elements);
-    // Parameters that only one rank holds are kept like shards where shards have another type.
-    const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !plain);
+        in_precision ? gathered_elements(strategy, group.elements, group.quantized)
+                     : group.elements);
+    // Where shards are fp32, parameters that one rank holds alone are fp32 as well.
+    const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !in_precision);
     if (!is_cut)
       parameters += whole_parameters(strategy, group.elements, group.quantized);
     else if (!strategy.offload_parameters)
       parameters += bytes.parameter * (shards * share);
-    // Gradients that are cut leave for the CPU after their reduction; others stay until the step.
-    if (!on_cpu || !sharding.cuts_gradients || group.over.empty())
+    // Shards of gradients leave for the CPU after their reduction; whole ones stay until the step.
+    if (!steps_on_cpu || !sharding.cuts_gradients || group.over.empty())
       gradients += count * (sharding.cuts_gradients ? share : 1.0);
     if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;
     states += count * (sharding.cuts_optimizer ? share : 1.0);

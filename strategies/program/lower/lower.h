@@ -35,8 +35,8 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
 /// kInvalidInput for unequal batch_shares: there is then one plan for each number of micro-batches.
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 
-/// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
-/// layer and the head, in this order.
+/// The model as the planners take it, and what the Program runs for its blocks: the embedding, the
+/// variants of layers, the prediction modules and the head, in this order.
 plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
                             const LoweredModel& blocks);
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy);

@@ -31,6 +31,19 @@ TEST(YamlExcerpt, TheCaretStandsBelowTheFault) {
   EXPECT_THAT(source, HasSubstr("..."));
 }
 
+// Numbers of lines take four columns, and more from 10,000 on.
+TEST(YamlExcerpt, TheCaretStandsBelowTheFaultInALongFile) {
+  for (const std::size_t lines_before : {9'998, 9'999, 99'999}) {
+    std::istringstream lines(fault("name: x" + std::string(lines_before, '\n') + "nodes: oops"));
+    std::string place, source, caret;
+    std::getline(lines, place);
+    std::getline(lines, source);
+    std::getline(lines, caret);
+    EXPECT_EQ(source.find("oops"), caret.find("^^^^")) << source << "\n" << caret;
+    EXPECT_EQ(source.find('|'), caret.find('|')) << source << "\n" << caret;
+  }
+}
+
 TEST(YamlExcerpt, CapsTheNumberOfErrors) {
   std::string text = "name: x\n";
   for (int i = 0; i < 1000; ++i) text += "k" + std::to_string(i) + ": 1\n";

@@ -167,6 +167,18 @@ TEST(MegatronArguments, HaveStateSpaces) {
   EXPECT_THAT(run.unmodelled, IsEmpty());
 }
 
+TEST(MegatronArguments, MayBeginWithDenseLayers) {
+  const std::string arguments =
+      "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --num-experts 4 "
+      "--position-embedding-type rope --disable-bias-linear --moe-layer-freq ";
+  for (const auto& [frequency, dense] :
+       {std::pair("1", 0), std::pair("'([0]+[1]*3)'", 1), std::pair("'([0]*2+[1]*2)'", 2)})
+    EXPECT_EQ(loaded<Model>(value_of(import_text(arguments + frequency, 4)).model).dense_layers,
+              dense)
+        << frequency;
+}
+
 TEST(MegatronArguments, MayComputeInFp4) {
   const std::string arguments =
       "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "

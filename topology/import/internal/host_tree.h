@@ -80,8 +80,8 @@ NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::st
 /// \return whether they could be added.
 bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults);
 
-/// Adds remarks on a host that falls short of the usual machine: far slower PCIe links, slower or
-/// missing NVLink, a part of an NVLink domain (usual.cc). Doubts that need no usual machine are
+/// Adds warnings about a host that falls short of the usual machine: far slower PCIe links, slower
+/// or missing NVLink, a part of an NVLink domain (usual.cc). Doubts that need no usual machine are
 /// found by plausibility.h.
 void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLimits& limits,
                 std::vector<std::string>& remarks);

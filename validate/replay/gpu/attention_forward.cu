@@ -1,5 +1,8 @@
-// The forward pass. A block takes 128 queries of a head, 16 per warp, and loops over the keys, 64
-// at a time; the next keys and values are loaded while it computes.
+// The forward pass of attention, which launch_attention (attention.cc) launches for the replay and
+// attention_backward.cu continues. A thread block takes 128 queries of a head, 16 per warp, and
+// loops over the keys, 64 at a time; the next keys and values are loaded while it computes. Lengths
+// are tokens, sizes of tiles elements. A query that sees no key gets zeros. attention_fault() has
+// refused the shapes that this cannot compute (heads wider than 128, or no multiple of 8).
 #include "validate/replay/gpu/attention_tiles.h"
 
 namespace foreshard::replay::gpu {
@@ -8,8 +11,8 @@ namespace {
 // Offsets within a tile are small enough for 32 bits.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
-constexpr int kQueries = 128;
-constexpr int kKeys = 64;
+constexpr int kQueries = 128;  // of a thread block
+constexpr int kKeys = 64;      // of a turn of its loop: a block of keys
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
 
@@ -21,14 +24,16 @@ struct ForwardTiles {
   T value[2][kKeys * kStride];
 };
 
+// `logarithms`: per head and query, the natural logarithm of the sum of the exponentials of its
+// scores, from which the backward pass computes probabilities anew.
 template <class T, int kDimension>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention_forward(const T* q, const T* k, const T* v, T* o, float* logarithms,
                       AttentionShape shape) {
   using Tiles = ForwardTiles<T, kDimension>;
   constexpr int kStride = Tiles::kStride;
-  constexpr int kColumns = kDimension / 8;  // fragments of the output's width
-  constexpr int kScores = kKeys / 8;
+  constexpr int kColumns = kDimension / 8;  // fragments, of 8 elements, of the output's width
+  constexpr int kScores = kKeys / 8;        // fragments of the scores of a block of keys
   auto& tiles = *reinterpret_cast<Tiles*>(shared_memory());
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -45,10 +50,10 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     if (visible < blocks) blocks = visible;
   }
   const auto fetch = [&](std::int64_t block) {
-    const int stage = static_cast<int>(block % 2);
-    load_rows<T, kDimension, kKeys>(tiles.key[stage], k, batch, shape.key_length, shape.kv_heads,
+    const int buffer = static_cast<int>(block % 2);
+    load_rows<T, kDimension, kKeys>(tiles.key[buffer], k, batch, shape.key_length, shape.kv_heads,
                                     kv_head, shape.dimension, block * kKeys);
-    load_rows<T, kDimension, kKeys>(tiles.value[stage], v, batch, shape.key_length, shape.kv_heads,
+    load_rows<T, kDimension, kKeys>(tiles.value[buffer], v, batch, shape.key_length, shape.kv_heads,
                                     kv_head, shape.dimension, block * kKeys);
   };
   load_rows<T, kDimension, kQueries>(tiles.query, q, batch, shape.query_length, shape.query_heads,
@@ -63,10 +68,12 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 #pragma unroll
   for (int d = 0; d < kDimension / 16; ++d) left<kStride>(query[d], tiles.query, warp * 16, d * 16);
 
-  const std::int64_t row = first + warp * 16 + lane / 4;  // and row + 8
+  const std::int64_t row = first + warp * 16 + lane / 4;  // a thread has this row and row + 8
   const float scale = shape.scale * kLog2E;
   float out[kColumns][4] = {};
-  float largest[2] = {-INFINITY, -INFINITY};  // largest scores so far, times log2(e)
+  // The online softmax: the largest score of each row so far, times log2(e), and the sum of
+  // 2^(score - largest). Where a block of keys has a larger score, `sum` and `out` shrink.
+  float largest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {};
   for (std::int64_t block = 0; block < blocks; ++block) {
     if (block + 1 < blocks) fetch(block + 1);
@@ -88,14 +95,14 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
       }
 
     const std::int64_t key = block * kKeys + lane % 4 * 2;
-    const bool all = shape.sees(first + warp * 16, block * kKeys + kKeys - 1);
+    const bool sees_all = shape.sees(first + warp * 16, block * kKeys + kKeys - 1);
     float top[2] = {largest[0], largest[1]};
 #pragma unroll
     for (int n = 0; n < kScores; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         score[n][i] *= scale;
-        if (!all && !shape.sees(row + i / 2 * 8, key + n * 8 + i % 2)) score[n][i] = -INFINITY;
+        if (!sees_all && !shape.sees(row + i / 2 * 8, key + n * 8 + i % 2)) score[n][i] = -INFINITY;
         top[i / 2] = fmaxf(top[i / 2], score[n][i]);
       }
     float shrink[2];
@@ -104,7 +111,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     for (int r = 0; r < 2; ++r) {
       top[r] = fmaxf(top[r], __shfl_xor_sync(0xffffffffU, top[r], 1));
       top[r] = fmaxf(top[r], __shfl_xor_sync(0xffffffffU, top[r], 2));
-      base[r] = top[r] == -INFINITY ? 0.0F : top[r];  // a row that sees nothing yet
+      base[r] = top[r] == -INFINITY ? 0.0F : top[r];  // 0 for a row that sees nothing yet
       shrink[r] = power_of_two(largest[r] - base[r]);
       largest[r] = top[r];
       sum[r] *= shrink[r];
@@ -136,7 +143,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         multiply<T>(out[2 * c + 1], a, b[2], b[3]);
       }
     }
-    __syncthreads();  // all warps have read this stage before it is filled again
+    __syncthreads();  // all warps have read this buffer before it is filled again
   }
   copies_done<0>();
 
@@ -144,14 +151,14 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
   for (int r = 0; r < 2; ++r) {
     sum[r] += __shfl_xor_sync(0xffffffffU, sum[r], 1);
     sum[r] += __shfl_xor_sync(0xffffffffU, sum[r], 2);
-    const bool nothing = !(sum[r] > 0.0F);
+    const bool nothing = !(sum[r] > 0.0F);  // the backward pass makes 0 of infinity
     if (lane % 4 == 0 && row + r * 8 < shape.query_length)
       logarithms[(batch * shape.query_heads + head) * shape.query_length + row + r * 8] =
           nothing ? INFINITY : largest[r] * kLn2 + logf(sum[r]);
     sum[r] = nothing ? 0.0F : 1.0F / sum[r];
   }
-  // Results are written through the queries' tile, whose fragments all warps have loaded, so that
-  // whole rows are stored.
+  // So that whole rows are stored, results go through the queries' tile, which no warp reads any
+  // more.
 #pragma unroll
   for (int c = 0; c < kColumns; ++c)
 #pragma unroll

@@ -1,5 +1,10 @@
+// The --verify of the host's replay, which host_executor.cc calls around every communication: fills
+// buffers with known numbers (pattern.h) before it, and checks afterwards what was received. Sizes
+// are elements of the communication's type; a tolerance is a relative error. At most
+// kMostFaults faults are named, one in each block of elements.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,7 +28,7 @@ bool sums(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
 }
 
-// Largest relative error of one rounding; 0 for numbers that are exact.
+// Largest relative error of one rounding; 0 for types in which the pattern's sums are exact.
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::kFp16:
@@ -37,12 +42,17 @@ double rounding_of(DType dtype) {
   }
 }
 
+// Whether `got` is the number that must arrive. \pre wanted >= 0, as all numbers of the pattern
+// are.
 template <class T>
-bool right(T got, int wanted, double tolerance) {
+bool is_right(T got, int wanted, double tolerance) {
   if constexpr (std::is_integral_v<T>) {
-    return got == static_cast<T>(wanted);  // modulo its width
+    return got == static_cast<T>(wanted);  // sums wrap around as the type does
   } else {
-    const double most = std::is_same_v<T, Fp8> ? 448.0 : 65504.0;
+    // Sums beyond a type's largest number become that number (number.h).
+    const double most = std::is_same_v<T, Fp8>    ? 448.0
+                        : std::is_same_v<T, Fp16> ? 65504.0
+                                                  : std::numeric_limits<float>::max();
     const double bounded = std::min(static_cast<double>(wanted), most);
     return std::fabs(static_cast<double>(to_float(got)) - bounded) <= tolerance * bounded;
   }
@@ -59,6 +69,7 @@ void write_given(const RankPlan& plan, std::size_t instance, std::span<std::byte
   with_storage(communication.dtype, [&](auto storage) {
     using T = decltype(storage);
     std::span<std::byte> into = send;
+    // Three kinds work in place, in `receive` (start_collective).
     if (communication.kind == CollectiveKind::kAllReduce) into = receive;
     if (communication.kind == CollectiveKind::kAllGather) {
       const auto bytes = static_cast<std::size_t>(elements.send) * sizeof(T);
@@ -98,7 +109,7 @@ void check_expected(const RankPlan& plan, std::size_t instance, std::span<const 
       const std::size_t count = std::min(kBlock, elements - first);
       expected(plan, instance, static_cast<std::int64_t>(first), std::span(values).first(count));
       for (std::size_t i = 0; i < count; ++i) {
-        if (right(got[first + i], values[i], tolerance)) continue;
+        if (is_right(got[first + i], values[i], tolerance)) continue;
         if (verification.faults.size() >= kMostFaults) return;
         std::string shown = std::to_string(to_float(got[first + i]));
         shown.erase(shown.find_last_not_of('0') + 1);

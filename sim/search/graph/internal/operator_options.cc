@@ -1,3 +1,5 @@
+// The ways to split one operator and their costs (operator_options.h), for tables.cc. Times are
+// seconds, memory is bytes on one device.
 #include "sim/search/graph/internal/operator_options.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A rule of thumb for graphs (internal/rules.h, a row of the table in rules.cc): the batch is split
+// over every axis, parameters are whole on every rank.
 #include <string>
 
 #include "sim/search/graph/internal/rules.h"

@@ -1,3 +1,5 @@
+// A rule of thumb for graphs (internal/rules.h, a row of the table in rules.cc): what a study
+// without annotations does.
 #include "sim/search/graph/internal/rules.h"
 
 namespace foreshard::search::internal {

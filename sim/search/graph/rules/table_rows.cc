@@ -1,3 +1,5 @@
+// A rule of thumb for graphs (internal/rules.h, a row of the table in rules.cc): embedding tables
+// are split by rows. A graph without tables does not have the pattern.
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,8 @@
+// Runs a Program without times, the last part of `verify`: it finds operations of members that do
+// not match (invariant 17 of verify.h) and deadlocks (invariant 18). One rank of each class stands
+// for all of the class. First match() joins the operations of the classes that meet; then run()
+// lets every stream go on until all is done or nothing can move. Indices count from 0, -1 is none;
+// an empty Program passes.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -12,10 +17,13 @@ namespace foreshard::program::internal {
 namespace {
 
 constexpr std::int32_t kNothing = -1;
+constexpr int kOperationsMatch = 17;  // numbers of invariants in verify.h
+constexpr int kNoDeadlock = 18;
 
-// Operations that are counted together, since the n-th one of every member is one operation (rule 5
-// of program.h): same group, same tag and, for transfers, same end.
 enum class ChannelEnd : std::uint8_t { kCollective, kSend, kReceive };
+// Names a sequence of operations of one class: all of one group and tag and, for transfers, of one
+// end. The n-th operations in the sequences of all members are the same operation (rule 5 of
+// program.h).
 struct ChannelKey {
   std::int32_t group;  // Index among the role's groups.
   ChannelEnd end;
@@ -42,7 +50,7 @@ struct RolePlan {
 struct Channel {
   ChannelKey key;
   std::vector<std::int32_t> operations;  // Instances, in the order of issue.
-  std::int32_t meeting = kNothing;       // kNothing: all members are of this class.
+  std::int32_t rendezvous = kNothing;    // Index; kNothing: all members are of this class.
 };
 
 enum class InstanceState : std::uint8_t { kWaiting, kArrived, kDone };
@@ -50,10 +58,10 @@ enum class InstanceState : std::uint8_t { kWaiting, kArrived, kDone };
 struct ClassState {
   const RankClass* rank_class;
   const RolePlan* plan;
-  std::map<ChannelKey, std::int32_t> channel_of;
+  std::map<ChannelKey, std::int32_t> channel_of_key;
   std::vector<Channel> channels;
-  std::vector<std::int32_t> channel;  // Per instance, or kNothing.
-  std::vector<std::int32_t> turn;     // Per instance: its position in its channel.
+  std::vector<std::int32_t> channel_of_instance;  // kNothing: it is not communication.
+  std::vector<std::int32_t> turn;                 // Per instance: its position in its channel.
   std::vector<InstanceState> progress;
   std::vector<std::size_t> head;  // Per stream: position of the first instance not done.
 };
@@ -63,6 +71,7 @@ struct RendezvousMember {
   std::int32_t channel;
   auto operator<=>(const RendezvousMember&) const = default;
 };
+// Channels of different classes whose n-th operations are one operation.
 struct Rendezvous {
   std::vector<RendezvousMember> members;
   std::vector<std::int32_t> arrived;  // Per operation: how many members have reached it.
@@ -122,12 +131,13 @@ class DryRun {
   ClassState state(const RankClass& rank_class) const {
     ClassState out{&rank_class, &plans_[at(rank_class.role)], {}, {}, {}, {}, {}, {}};
     const std::size_t count = out.plan->expansion.instances.size();
-    out.channel.assign(count, kNothing);
+    out.channel_of_instance.assign(count, kNothing);
     out.turn.assign(count, kNothing);
     out.progress.assign(count, InstanceState::kWaiting);
     out.head.assign(streams() + 1, 0);
     const auto& groups = classes_.groups_of_role[at(rank_class.role)];
-    std::map<const Task*, std::int32_t> known;  // A task's channel: looked up, never walked.
+    // A task's channel. Nothing iterates over it: the order of pointers differs between runs.
+    std::map<const Task*, std::int32_t> known;
     for (std::size_t i = 0; i < count; ++i) {
       const Task& body = task(out, static_cast<std::int32_t>(i));
       const auto* communication = std::get_if<Communication>(&body.body);
@@ -136,14 +146,16 @@ class DryRun {
       if (is_new) {
         const auto group = std::find_if(groups.begin(), groups.end(),
                                         [&](const Group* g) { return *g == communication->group; });
+        // Groups with the same ranks count as one.
         const ChannelKey key{rank_class.same_as[at(group - groups.begin())], end_of(*communication),
                              tag_of(body)};
-        entry->second = out.channel_of.emplace(key, static_cast<std::int32_t>(out.channels.size()))
-                            .first->second;
+        entry->second =
+            out.channel_of_key.emplace(key, static_cast<std::int32_t>(out.channels.size()))
+                .first->second;
         if (at(entry->second) == out.channels.size()) out.channels.push_back({key, {}, kNothing});
       }
       auto& operations = out.channels[at(entry->second)].operations;
-      out.channel[i] = entry->second;
+      out.channel_of_instance[i] = entry->second;
       out.turn[i] = static_cast<std::int32_t>(operations.size());
       operations.push_back(static_cast<std::int32_t>(i));
     }
@@ -164,7 +176,9 @@ class DryRun {
            (call.repeat > 1 ? " of iteration " + std::to_string(of.iteration) : "");
   }
 
-  // Matches `channel` of class `c` with the channels that it meets, itself included.
+  // Compares `channel` of class `c` with the channels of the classes that take part in its group,
+  // and joins them in one rendezvous. For a collective, class `c` is one of those; for a transfer,
+  // they are the other end.
   Status match(std::size_t c, std::size_t channel) {
     ClassState& own = states_[c];
     const ChannelKey key = own.channels[channel].key;
@@ -174,21 +188,22 @@ class DryRun {
     for (const GroupMember& attendee : own.rank_class->attendees[at(key.group)]) {
       const ClassState& other = states_[at(attendee.rank_class)];
       const auto found =
-          other.channel_of.find(ChannelKey{attendee.group, other_end(key.end), key.tag});
+          other.channel_of_key.find(ChannelKey{attendee.group, other_end(key.end), key.tag});
       const std::vector<std::int32_t> none;
       const auto& theirs =
-          found == other.channel_of.end() ? none : other.channels[at(found->second)].operations;
+          found == other.channel_of_key.end() ? none : other.channels[at(found->second)].operations;
+      // Refuses a class without such a channel, because ours has at least one operation.
       FORESHARD_TRY(compare(own, own.channels[channel], other, theirs));
       members.push_back({attendee.rank_class, found->second});
     }
     if (members.size() < 2) return {};
     std::sort(members.begin(), members.end());
     const auto [entry, is_new] =
-        meeting_of_.emplace(members, static_cast<std::int32_t>(meetings_.size()));
+        rendezvous_of_.emplace(members, static_cast<std::int32_t>(rendezvous_.size()));
     if (is_new)
-      meetings_.push_back(
+      rendezvous_.push_back(
           {members, std::vector<std::int32_t>(own.channels[channel].operations.size(), 0)});
-    own.channels[channel].meeting = entry->second;
+    own.channels[channel].rendezvous = entry->second;
     return {};
   }
 
@@ -203,14 +218,14 @@ class DryRun {
       if ((transfer || a.kind == b.kind) && a.bytes == b.bytes && a.dtype == b.dtype &&
           a.transfers == b.transfers && a.roots == b.roots && a.routing == b.routing)
         continue;
-      return violation(17, who(own) + " " + what(own, ours[n]),
+      return violation(kOperationsMatch, who(own) + " " + what(own, ours[n]),
                        text(a) + " is operation " + std::to_string(n) + " with tag " +
                            in_quotes(std::string(channel.key.tag)) + ", but that of " + who(other) +
                            ", " + what(other, theirs[n]) + ", is " + text(b));
     }
     if (ours.size() == theirs.size()) return {};
     return violation(
-        17, who(own),
+        kOperationsMatch, who(own),
         "makes " + std::to_string(ours.size()) + " " + end_name(channel.key.end) + " with tag " +
             in_quotes(std::string(channel.key.tag)) + ", but " + who(other) + " makes " +
             std::to_string(theirs.size()) +
@@ -230,7 +245,7 @@ class DryRun {
     return text;
   }
 
-  // An instance, on any stream, that `instance` still waits for, or kNothing.
+  // One of the instances, on whichever stream, that `instance` still waits for; kNothing: none.
   static std::int32_t blocker(const ClassState& state, std::int32_t instance) {
     const Expansion& expansion = state.plan->expansion;
     const std::int32_t sync = expansion.instances[at(instance)].host_sync;
@@ -240,7 +255,8 @@ class DryRun {
     return kNothing;
   }
 
-  // Runs what can run in class `c`, and puts classes that can go on as a result on `work`.
+  // Runs what can run in class `c`, and adds to `work` the classes that this unblocks.
+  // \return whether anything was done.
   bool advance(std::size_t c, std::vector<std::size_t>& work) {
     ClassState& state = states_[c];
     bool moved = false;
@@ -259,15 +275,15 @@ class DryRun {
 
   void start(std::size_t c, std::int32_t instance, std::vector<std::size_t>& work) {
     ClassState& state = states_[c];
-    const std::int32_t channel = state.channel[at(instance)];
-    const std::int32_t meeting =
-        channel == kNothing ? kNothing : state.channels[at(channel)].meeting;
-    if (meeting == kNothing) {
+    const std::int32_t channel = state.channel_of_instance[at(instance)];
+    const std::int32_t rendezvous =
+        channel == kNothing ? kNothing : state.channels[at(channel)].rendezvous;
+    if (rendezvous == kNothing) {
       state.progress[at(instance)] = InstanceState::kDone;
       return;
     }
     state.progress[at(instance)] = InstanceState::kArrived;
-    Rendezvous& of = meetings_[at(meeting)];
+    Rendezvous& of = rendezvous_[at(rendezvous)];
     const std::size_t turn = at(state.turn[at(instance)]);
     if (at(++of.arrived[turn]) < of.members.size()) return;
     for (const RendezvousMember& member : of.members) {
@@ -284,28 +300,29 @@ class DryRun {
     auto operator<=>(const WaitingInstance&) const = default;
   };
 
-  WaitingInstance head_before(std::size_t c, std::int32_t instance) const {
+  // The head of the stream on which `instance` runs: nothing on it runs before the head is done.
+  WaitingInstance head_of_stream_of(std::size_t c, std::int32_t instance) const {
     const ClassState& state = states_[c];
     const std::int32_t stream = state.plan->expansion.instances[at(instance)].stream;
     const std::size_t s = stream < 0 ? streams() : at(stream);
     return {c, state.plan->of_stream[s][state.head[s]]};
   }
 
-  // The head of another stream that the head `from` waits for.
+  // The head that the head `from` waits for: of another stream, or of another class.
   WaitingInstance next(const WaitingInstance& from) const {
     const ClassState& state = states_[from.rank_class];
     if (const std::int32_t before = blocker(state, from.instance); before != kNothing)
-      return head_before(from.rank_class, before);
-    const Rendezvous& meeting =
-        meetings_[at(state.channels[at(state.channel[at(from.instance)])].meeting)];
+      return head_of_stream_of(from.rank_class, before);
+    const std::int32_t channel = state.channel_of_instance[at(from.instance)];
+    const Rendezvous& rendezvous = rendezvous_[at(state.channels[at(channel)].rendezvous)];
     const std::size_t turn = at(state.turn[at(from.instance)]);
-    for (const RendezvousMember& member : meeting.members) {
+    for (const RendezvousMember& member : rendezvous.members) {
       const ClassState& other = states_[at(member.rank_class)];
       const std::int32_t theirs = other.channels[at(member.channel)].operations[turn];
       if (other.progress[at(theirs)] == InstanceState::kWaiting)
-        return head_before(at(member.rank_class), theirs);
+        return head_of_stream_of(at(member.rank_class), theirs);
     }
-    FORESHARD_CHECK(false && "an operation that all members reached is done");
+    FORESHARD_CHECK(false && "an operation that waits lacks a member");
     return from;
   }
 
@@ -327,15 +344,15 @@ class DryRun {
                what(states_[link->rank_class], link->instance);
     if (path.end() - first > kShown)
       chain += ", ... (" + std::to_string(path.end() - first) + " in all)";
-    return violation(18, "", "deadlock: " + chain + ", which waits for the first");
+    return violation(kNoDeadlock, "", "deadlock: " + chain + ", which waits for the first");
   }
 
   const Program& program_;
   const RankClasses& classes_;
   std::vector<RolePlan> plans_;
   std::vector<ClassState> states_;
-  std::map<std::vector<RendezvousMember>, std::int32_t> meeting_of_;
-  std::vector<Rendezvous> meetings_;
+  std::map<std::vector<RendezvousMember>, std::int32_t> rendezvous_of_;
+  std::vector<Rendezvous> rendezvous_;
 };
 
 }  // namespace

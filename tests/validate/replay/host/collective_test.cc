@@ -10,6 +10,7 @@
 
 #include "strategies/program/ir/verify.h"
 #include "validate/replay/number.h"
+#include "validate/replay/pattern.h"
 
 namespace foreshard::replay::host::collective_test {
 
@@ -237,6 +238,29 @@ TEST(Collective, VerificationFindsTheWrongRoot) {
   EXPECT_FALSE(verification.faults.empty());
   EXPECT_EQ(verification.operations, 1);
   EXPECT_EQ(verification.elements, 1000);
+}
+
+// Sums over 40,000 ranks are about 80,000, which fp32 and bf16 hold; fp16 ends at 65504.
+TEST(Collective, VerificationAcceptsSumsOverManyRanks) {
+  constexpr std::int32_t kRanks = 40'000;
+  for (const DType dtype : {DType::kFp32, DType::kFp16}) {
+    const Program program = program_of(
+        kRanks,
+        {task_of("grads", communication(CollectiveKind::kAllReduce, size_of(dtype), dtype))});
+    const RankPlan plan = value_of(plan_rank(program, 0));
+    std::vector<int> sum(1);
+    expected(plan, 0, 0, sum);
+    EXPECT_GT(sum[0], 65504);
+    std::vector<std::byte> received(bytes_of(1, dtype));
+    if (dtype == DType::kFp32) {
+      store(static_cast<float>(sum[0]), *reinterpret_cast<float*>(received.data()));
+    } else {
+      store(static_cast<float>(sum[0]), *reinterpret_cast<Fp16*>(received.data()));
+    }
+    Verification verification;
+    check_expected(plan, 0, received, verification);
+    EXPECT_THAT(verification.faults, IsEmpty());
+  }
 }
 
 // In fp32 1 + 2 = 3; int8 wraps: 100 + 100 = 200 - 256; bf16 rounds to even: 256 + 1 = 257 lies
