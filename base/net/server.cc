@@ -146,7 +146,6 @@ void Server::accept() {
       if (lacks && !drop_a_stranger()) wait_to_accept();
       return;
     }
-    notice_dead_peers(socket.get());
     const auto entry =
         connections_
             .emplace(next_++, Connection{.socket = std::move(socket), .since = Clock::now()})
@@ -197,6 +196,7 @@ void Server::understand(Peer peer, Connection& connection) {
 bool Server::admit(Peer peer, Connection& connection, const Message& hello) {
   const auto welcome = service_->admit(peer, hello);
   connection.admitted = welcome.has_value();
+  if (connection.admitted) notice_dead_peers(connection.socket.get());
   connection.leaving = !connection.admitted;
   connection.out += encode(welcome ? *welcome : Message{"refused", welcome.error().message});
   return true;

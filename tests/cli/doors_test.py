@@ -37,7 +37,7 @@ axes:
 # Commands that write OUT, and the input that they read, if they read one.
 COMMANDS = (
     ("check base.yaml -o OUT", "base.yaml"),
-    ("check cluster.yaml -o OUT", "cluster.yaml"),
+    ("check cluster.yaml --kind cluster -o OUT", "cluster.yaml"),
     ("simulate base.yaml -o OUT", "base.yaml"),
     ("simulate base.yaml -o OUT", "cluster.yaml"),
     ("simulate base.yaml --trace OUT", "base.yaml"),
@@ -56,12 +56,6 @@ COMMANDS = (
     ("export base.yaml --as megatron -o OUT", "base.yaml"),
     ("import saved.args --devices 8 -o OUT", "saved.args"),
     ("topology show cluster.yaml -o OUT", "cluster.yaml"),
-    ("reshard --tensor bf16[64,64] --from (x:2)[{x},{}] --to (x:2)[{},{x}] --cluster cluster.yaml -o OUT",
-     "cluster.yaml"),
-    ("accuracy rows.csv -o OUT", "rows.csv"),
-    ("accuracy rows.csv --report OUT", "rows.csv"),
-    ("elastic run.yaml -o OUT", "run.yaml"),
-    ("replan base.yaml --lose 1 -o OUT", "base.yaml"),
     ("schema study -o OUT", None),
     ("completion bash -o OUT", None),
 )
@@ -90,9 +84,6 @@ class Outputs(Folder):
     def setUp(self):
         super().setUp()
         (self.folder / "saved.args").write_text("--tensor-model-parallel-size 2 --global-batch-size 64\n")
-        (self.folder / "rows.csv").write_text((SOURCE / "configs/accuracy/example.csv").read_text()
-                                              if (SOURCE / "configs/accuracy/example.csv").exists() else "")
-        (self.folder / "run.yaml").write_text((SOURCE / "configs/elastic/llama2-70b-h100-128.yaml").read_text())
         self.run_in("search", "base.yaml", "--level", "0", "--simulate", "1", "--format", "json", "-o", "found.json")
         self.run_in("study", "sweep.yaml", "--results", "points.db", "-o", "out.txt")
         (self.folder / "out.txt").unlink()
@@ -226,13 +217,11 @@ class Listeners(Folder):
         print(f"answered within {1000 * slowest:.0f} ms", file=sys.stderr)
 
     def test_a_batch_script_is_alone(self):
-        begin = time.monotonic()
         done = subprocess.run([PROGRAM, "study", "sweep.yaml", "--results", "alone.db"], cwd=self.folder,
                               env={**CLEAN, "SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "64",
                                    "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLess(time.monotonic() - begin, 4.5)
-        self.assertFalse((self.folder / "alone.db.rank-0").exists())
+        self.assertFalse((self.folder / "alone.db.rank-0").exists())  # which rank 0 of a team leaves
 
 
 if __name__ == "__main__":
