@@ -276,9 +276,9 @@ struct NewFile::State {
       return system_fault(path, "replace");
     }
     if (is_there && was_read(old))
-      return Error{Error::Code::kInvalidInput,
-                   path.string() +
-                       ": is a file that this command reads; give the result its own file"};
+      return Error{
+          Error::Code::kInvalidInput,
+          path.string() + ": is a file that this command reads; give the result its own file"};
     const auto folder = path.has_parent_path() ? path.parent_path() : ".";
     file = Descriptor(::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
     if (!file.valid() && errno == ENOENT) return system_fault(path, "write");

@@ -47,7 +47,8 @@ Result<std::unique_ptr<Server>> Server::start(const Options& options,
   FORESHARD_ASSIGN(server->listening_, listen_on(options.address, options.port));
   if (options.publish) FORESHARD_TRY(options.publish(server->port()));
   server->stop_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
-  if (!server->stop_.valid()) return io(std::string("cannot make an eventfd: ") + std::strerror(errno));
+  if (!server->stop_.valid())
+    return io(std::string("cannot make an eventfd: ") + std::strerror(errno));
   try {
     server->thread_ = std::thread([own = server.get()] { own->run(); });
   } catch (const std::system_error& fault) {
@@ -141,8 +142,7 @@ void Server::accept() {
     Descriptor socket(
         ::accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
-      const bool lacks =
-          errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      const bool lacks = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (lacks && !drop_a_stranger()) wait_to_accept();
       return;
     }

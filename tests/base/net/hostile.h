@@ -19,9 +19,12 @@ namespace foreshard::net {
 class Hostile {
  public:
   explicit Hostile(std::uint16_t port, int silent = 700, int brief = seeds(1000, 10000)) {
-    const std::vector<std::string> words{
-        "", "GET / HTTP/1.1\r\n\r\n", std::string("\xff\xff\xff\xff", 4) + "rest",
-        std::string("\0\0", 2), encode({"hello", "1", "other", "t"}), std::string(9000, 'x')};
+    const std::vector<std::string> words{"",
+                                         "GET / HTTP/1.1\r\n\r\n",
+                                         std::string("\xff\xff\xff\xff", 4) + "rest",
+                                         std::string("\0\0", 2),
+                                         encode({"hello", "1", "other", "t"}),
+                                         std::string(9000, 'x')};
     for (int i = 0; i < silent; ++i) silent_.push_back(connected(port));
     for (int i = 0; i < brief; ++i) {
       const Descriptor socket = connected(port);
