@@ -185,6 +185,8 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
                               Seconds connect_timeout) {
   const auto end = after(connect_timeout);
   std::string reason;
+  // The first tries are short: a host whose queue is full drops them without a word, and the system
+  // would try again after a second only.
   for (auto pause = std::chrono::milliseconds(5);;
        pause = std::min(pause * 2, std::chrono::milliseconds(200))) {
     const auto found = resolve(address, port);
@@ -194,8 +196,10 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
       for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
         Descriptor socket;
-        const int code = try_connecting(
-            *to, socket, static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 5000)));
+        const int code =
+            try_connecting(*to, socket,
+                           static_cast<int>(std::clamp<std::int64_t>(
+                               left.count(), 1, std::min<std::int64_t>(60 * pause.count(), 5000))));
         if (code == 0) {
           notice_dead_peers(socket.get());
           return socket;
