@@ -47,7 +47,7 @@ class Accuracy final : public Command {
                      "Also search each group of five or more measured strategies of one model: how "
                      "much slower than the fastest the search's choice was measured (text, JSON).");
     declaration.flag("--summary", summary_, "Summaries alone, without the rows (text, JSON).");
-    declaration.option("--report", "FILE.md", page_,
+    declaration.output("--report", "FILE.md", page_,
                        "Also write a page of documentation in Markdown: tables and frameworks with "
                        "errors, ranking, regret and intervals, and likely causes of what is off.");
     add_format(declaration, format_, {"text", "json", "csv"});

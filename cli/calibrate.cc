@@ -286,7 +286,7 @@ class Calibrate final : public Command {
                      "Fit the device to foreshard-replay's own kernels too: on a GPU attention and "
                      "passes, which frameworks do not run. For predictions of replays.");
     declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
-    declaration.option("-o,--output", "PATH", output_,
+    declaration.output("-o,--output", "PATH", output_,
                        "Write the Program or the communication file here (default: stdout), or the "
                        "machine's files into this folder.");
   }

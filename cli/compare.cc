@@ -132,7 +132,7 @@ class Compare final : public Command {
                        "that the study makes.");
     declaration.option("--max-error", "PERCENT", limit_,
                        "Exit with code 4 if the error of the predicted step is larger.");
-    declaration.option("--trace", "FILE", trace_,
+    declaration.output("--trace", "FILE", trace_,
                        "Write both time lines, one above the other, for ui.perfetto.dev.");
     declaration.count("--residuals", residuals_, 0, "How many of the largest residuals to show.");
     add_format(declaration, format_, {"text", "json"});

@@ -16,6 +16,7 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::string_view kBetweenWords = "|";  // separator in the name of a choice's validator
+constexpr const char* kOutput = "output";        // name of the validator of an output
 
 // The parser's name of a positional argument, used in messages: "file is required".
 std::string lower(const std::string& type) {
@@ -48,6 +49,12 @@ void Declaration::arguments_if_any(const std::string& type, std::vector<std::str
 void Declaration::option(const std::string& flags, const std::string& type, std::string& value,
                          const std::string& doc) {
   app_->add_option(flags, value, doc)->type_name(type);
+}
+
+void Declaration::output(const std::string& flags, const std::string& type, std::string& value,
+                         const std::string& doc) {
+  const auto any = [](const std::string&) { return std::string(); };
+  app_->add_option(flags, value, doc)->type_name(type)->check(CLI::Validator(any, "", kOutput));
 }
 
 void Declaration::repeatable(const std::string& flags, const std::string& type,
@@ -113,14 +120,33 @@ void Declaration::require_subcommand() {
   app_->require_subcommand(1);
 }
 
-std::vector<std::string> words_of(CLI::Option& option) {
+namespace {
+
+// Empty where the option has no validator, or one without a name.
+std::string name_of_validator(CLI::Option& option) {
   try {
-    const std::string& name = option.get_validator(0)->get_name();
-    return name.empty() ? std::vector<std::string>{}
-                        : CLI::detail::split(name, kBetweenWords.front());
-  } catch (const CLI::OptionNotFound&) {  // it has no validator
+    return option.get_validator(0)->get_name();
+  } catch (const CLI::OptionNotFound&) {
     return {};
   }
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(CLI::Option& option) {
+  const std::string name = name_of_validator(option);
+  return name.empty() || name == kOutput ? std::vector<std::string>{}
+                                         : CLI::detail::split(name, kBetweenWords.front());
+}
+
+std::vector<NamedOutput> outputs_of(CLI::App& app) {
+  std::vector<NamedOutput> outputs;
+  for (CLI::Option* option : app.get_options([](CLI::Option* one) { return one->count() > 0; }))
+    if (name_of_validator(*option) == kOutput)
+      outputs.emplace_back(option->get_name(), option->results().back());
+  for (CLI::App* sub : app.get_subcommands())
+    for (NamedOutput& output : outputs_of(*sub)) outputs.push_back(std::move(output));
+  return outputs;
 }
 
 std::string example_footer(std::string_view lines) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -34,6 +35,9 @@ class Declaration {
 
   /// An option with a value. `flags` is "--name" or "-n,--name".
   void option(const std::string& flags, const std::string& type, std::string& value,
+              const std::string& doc);
+  /// An option whose value is a file to be written.
+  void output(const std::string& flags, const std::string& type, std::string& value,
               const std::string& doc);
   /// An option that may be given several times.
   void repeatable(const std::string& flags, const std::string& type,
@@ -68,6 +72,9 @@ class Declaration {
 
 /// The allowed words of a `choice`; empty if `option` is not a choice.
 std::vector<std::string> words_of(CLI::Option& option);
+
+/// The files that options of Declaration::output name, after the command line was read.
+std::vector<NamedOutput> outputs_of(CLI::App& app);
 
 /// The end of a command's help.
 std::string example_footer(std::string_view lines);

@@ -20,12 +20,12 @@ class Export final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
-    declaration.option("-o,--output,--program", "FILE", program_,
+    declaration.output("-o,--output,--program", "FILE", program_,
                        "Write the Program (JSON) to this file; - is stdout.");
-    declaration.option("--plan", "FILE", plan_,
+    declaration.output("--plan", "FILE", plan_,
                        "Write the step plan, for people: what each pipeline stage "
                        "does, in order, and what it waits for; - is stdout.");
-    declaration.option("--arrivals", "FILE", arrivals_,
+    declaration.output("--arrivals", "FILE", arrivals_,
                        "Write the simulated times at which the results of one rank's "
                        "communications arrive, for foreshard-replay --as-rank; - is stdout.");
     declaration.count("--rank", rank_, 0,

@@ -260,7 +260,7 @@ void add_format(Declaration& declaration, std::string& format, std::vector<std::
 }
 
 void add_output(Declaration& declaration, std::string& path) {
-  declaration.option("-o,--output", "FILE", path,
+  declaration.output("-o,--output", "FILE", path,
                      "Write the result to this file instead of stdout.");
 }
 

@@ -55,7 +55,9 @@ Status refuse_same_place(std::string_view first_option, const std::string& first
   const auto other =
       std::filesystem::weakly_canonical(std::filesystem::absolute(second), second_fault);
   const bool known = !first_fault && !second_fault;
-  if (known ? one != other : first != second) return {};
+  std::error_code absent;
+  const bool one_file = std::filesystem::equivalent(first, second, absent);  // By a hard link, too.
+  if (!one_file && (known ? one != other : first != second)) return {};
   return Error{Error::Code::kInvalidInput,
                fmt::format("{} and {} both name '{}': give each its own file", first_option,
                            second_option, first)};

@@ -230,9 +230,9 @@ class Replay final : public Command {
     declaration.count("-n,--processes", processes_, 0,
                       "Ranks to start; must be as many as the Program has (0: as many); omit it "
                       "with --as-rank.");
-    declaration.option("-o,--output", "FILE", output_,
+    declaration.output("-o,--output", "FILE", output_,
                        "Write the measurement (JSON) to this file.");
-    declaration.option("--program", "FILE", program_file_,
+    declaration.output("--program", "FILE", program_file_,
                        "Keep the study's Program in this file, which all hosts must see.");
     declaration.flag("--verify", verify_, "Check the numbers that each communication delivers.");
     declaration.option("--warmup", "N", warmup_, "Number of steps before measurement begins (2).");

@@ -25,7 +25,7 @@ class ReshardTensor final : public ReshardMode {
     declaration.count("--simulate", simulate_, 0,
                       "With --tensor: number of the best plans to simulate (and near ties); 0 "
                       "compares closed forms only.");
-    declaration.option("--program", "FILE", program_,
+    declaration.output("--program", "FILE", program_,
                        "With --tensor: write the chosen plan as a Program (JSON) to this file.");
   }
 

@@ -148,7 +148,10 @@ Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
   FORESHARD_ASSIGN(auto catalogue,
                    study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS));
   for (const DeclaredCommand& one : declared)
-    if (one.app->parsed()) return one.command->run({.catalogue = std::move(catalogue)});
+    if (one.app->parsed()) {
+      protect_inputs(outputs_of(*one.app));
+      return one.command->run({.catalogue = std::move(catalogue)});
+    }
   return kInternalError;
 }
 

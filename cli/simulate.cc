@@ -38,7 +38,7 @@ class Simulate final : public Command {
     declaration.count("--draws", draws_, 1,
                       "Of a graph with conditions: steps whose branches are drawn anew, for their "
                       "mean and percentiles.");
-    declaration.option("--trace", "FILE", trace_,
+    declaration.output("--trace", "FILE", trace_,
                        "Write a time line for ui.perfetto.dev to this file.");
     add_format(declaration, format_, {"text", "json", "csv"});
     declaration.flag("--timing", timing_, "Report how long the prediction took.");

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/net/faults.h"
+#include "base/net/socket.h"
 #include "base/text.h"
 
 namespace foreshard::net {
@@ -19,13 +20,6 @@ namespace {
 
 constexpr std::int32_t kMostRanks = 1 << 24;
 constexpr std::uint16_t kDefaultPort = 29500;  // torchrun's.
-
-std::optional<std::int64_t> whole_number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // The variables that a launcher sets.
 struct Launcher {
@@ -45,6 +39,7 @@ constexpr Launcher kPals{.names = {"PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID
                          .job = {"PALS_APID"},
                          .complete = false};
 constexpr Launcher kHydra{.names = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, .complete = false};
+constexpr const char* kSlurmTasks = "SLURM_STEP_NUM_TASKS";
 constexpr Launcher kSlurm{.names = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
                           .job = {"SLURM_JOB_ID", "SLURM_STEP_ID"}};
 
@@ -118,6 +113,33 @@ std::string plain(const std::string& text) {
   return out;
 }
 
+// A file under which the ranks of one host meet.
+Result<Rendezvous> by_file(const std::string& job) {
+  std::error_code fault;
+  const auto folder = std::filesystem::temp_directory_path(fault);
+  if (fault)
+    return bad("there is no folder for temporary files, in which the ranks would meet (" +
+               fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
+  return Rendezvous{
+      .kind = Rendezvous::Kind::kOneHost,
+      .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(job)))
+                  .string()};
+}
+
+// Slurm's variables, where srun started this process; else nothing. Batch scripts, shells of salloc
+// and what sbatch started from one of those have the job's SLURM_NTASKS and may have SLURM_PROCID
+// 0, although they are alone: srun counts the tasks of its step in SLURM_STEP_NUM_TASKS, and names
+// it in SLURM_STEP_ID. Tasks other than 0 are srun's in any case.
+std::optional<Launcher> slurm_of(const Environment& environment) {
+  Launcher slurm = kSlurm;
+  const auto rank = environment(slurm.names[0]);
+  if (environment(kSlurmTasks))
+    slurm.names[1] = kSlurmTasks;
+  else if (rank == "0" && !environment("SLURM_STEP_ID"))
+    return std::nullopt;
+  return rank ? std::optional(slurm) : std::nullopt;
+}
+
 Result<Identity> launched(const Environment& environment) {
   std::vector<Identity> found;
   for (const Launcher& launcher : {kPlain, kOpenMpi}) {
@@ -131,27 +153,23 @@ Result<Identity> launched(const Environment& environment) {
                std::to_string(found[1].rank) + " of " + std::to_string(found[1].ranks) +
                "; unset those that are wrong");
   if (!found.empty()) return found.front();
-  for (const Launcher& launcher : {kFlux, kPals, kHydra, kSlurm}) {
+  std::vector<Launcher> others{kFlux, kPals, kHydra};
+  if (const auto slurm = slurm_of(environment)) others.push_back(*slurm);
+  for (const Launcher& launcher : others) {
     FORESHARD_ASSIGN(const auto identity, read(environment, launcher));
     if (identity) return *identity;
   }
   return Identity{};
 }
 
-// A file under which the ranks of one host meet.
-Result<Rendezvous> on_one_host(const std::string& job) {
-  std::error_code fault;
-  const auto folder = std::filesystem::temp_directory_path(fault);
-  if (fault)
-    return bad("there is no folder for temporary files, in which the ranks would meet (" +
-               fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
-  return Rendezvous{
-      .kind = Rendezvous::Kind::kOneHost,
-      .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(job)))
-                  .string()};
-}
-
 }  // namespace
+
+std::optional<std::int64_t> whole_number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 Environment environment() {
   return [](const std::string& name) {
@@ -164,6 +182,19 @@ Result<Identity> identity_from(const Environment& environment) {
   FORESHARD_ASSIGN(Identity identity, launched(environment));
   if (const auto token = environment("FORESHARD_TOKEN")) identity.token = *token;
   return identity;
+}
+
+bool on_one_host(const Environment& environment, const Identity& identity) {
+  if (identity.ranks == 1) return true;
+  if (const auto address = environment("MASTER_ADDR")) return is_local(*address);
+  const auto is = [&](const char* name, const std::string& value) {
+    return environment(name) == value;
+  };
+  const std::string ranks = std::to_string(identity.ranks);
+  if (identity.source.starts_with(kPlain.names[0])) return true;
+  if (identity.source.starts_with(kSlurm.names[0])) return is("SLURM_STEP_NUM_NODES", "1");
+  return is("OMPI_COMM_WORLD_LOCAL_SIZE", ranks) || is("FLUX_JOB_NNODES", "1") ||
+         is("PALS_LOCAL_SIZE", ranks) || is("MPI_LOCALNRANKS", ranks);
 }
 
 std::string first_host(const std::string& list) {
@@ -181,19 +212,18 @@ Result<Rendezvous> rendezvous_from(const Environment& environment, const Identit
   if (const auto address = environment("MASTER_ADDR")) return at_master(environment, *address);
   if (environment("MASTER_PORT"))
     return bad("MASTER_PORT is set, but not MASTER_ADDR: the host of rank 0");
-  const auto on_host = [&](const Launcher& launcher, const char* ranks_here) {
+  const auto here = [&](const Launcher& launcher, const char* ranks_here) {
     const auto ranks = environment(launcher.names[1]);
     return ranks && environment(ranks_here) == ranks && !job_by(environment, launcher).empty();
   };
-  if (on_host(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE"))
-    return on_one_host(job_by(environment, kOpenMpi));
+  if (here(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE")) return by_file(job_by(environment, kOpenMpi));
   if (environment(kOpenMpi.names[1]))
     return bad(
         "mpirun started ranks on several hosts: name the host of rank 0 (mpirun -x "
         "MASTER_ADDR=HOST), or give a folder that all of them see (--rendezvous FOLDER)");
   if (environment("FLUX_JOB_NNODES") == "1" && environment(kFlux.job[0]))
-    return on_one_host(job_by(environment, kFlux));
-  if (on_host(kPals, "PALS_LOCAL_SIZE")) return on_one_host(job_by(environment, kPals));
+    return by_file(job_by(environment, kFlux));
+  if (here(kPals, "PALS_LOCAL_SIZE")) return by_file(job_by(environment, kPals));
   if (environment(kSlurm.names[0])) {
     auto hosts = environment("SLURM_STEP_NODELIST");
     if (!hosts) hosts = environment("SLURM_JOB_NODELIST");

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -37,14 +38,17 @@ Environment environment();
 /// else FLUX_TASK_RANK,
 /// FLUX_JOB_SIZE and FLUX_TASK_LOCAL_ID (Flux), else PALS_RANKID, PMI_SIZE and PALS_LOCAL_RANKID
 /// (mpiexec of HPE's PALS), else PMI_RANK, PMI_SIZE and MPI_LOCALRANKID (Hydra: mpiexec of MPICH
-/// and Intel MPI), else SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID (srun). One rank alone where
-/// none of them is set. SLURM's variables come last, because batch scripts have them too, and so
-/// do the processes that mpirun starts in one. Flux and srun may also set PMI's variables, so the
-/// variables of Flux, PALS and Hydra count only where all three of the same launcher are set.
-/// Source: PyTorch, "torchrun (Elastic Launch)"; Open MPI 5.0, section 11.1, "Environment variables
-/// set for MPI applications"; flux-core, src/shell/task.c; MPICH, src/pm/hydra, proxy; Argonne
-/// Leadership Computing Facility, "Running Jobs on Aurora" (PALS); Slurm, srun(1), "Output
-/// environment variables".
+/// and Intel MPI), else SLURM_PROCID, SLURM_STEP_NUM_TASKS (else SLURM_NTASKS) and SLURM_LOCALID
+/// (srun). One rank alone where none of them is set. SLURM's variables come last, because the
+/// processes that mpirun starts in a batch script have them too. The script itself has those of the
+/// job, and is one rank alone: only a step of srun has SLURM_STEP_NUM_TASKS and SLURM_STEP_ID. (No
+/// other launcher's variables are seen outside of the processes that it starts.) Flux and srun may
+/// also set PMI's variables, so the variables of Flux, PALS and Hydra count only where all three of
+/// the same launcher are set. Source: PyTorch, "torchrun (Elastic Launch)"; Open MPI 5.0,
+/// section 11.1, "Environment variables set for MPI applications"; flux-core, src/shell/task.c;
+/// MPICH, src/pm/hydra, proxy; Argonne Leadership Computing Facility, "Running Jobs on Aurora"
+/// (PALS); Slurm, srun(1), "Output environment variables", and sbatch(1), likewise; flux-core,
+/// src/broker/runat.c.
 /// \return kInvalidInput where some of the three variables of torchrun, Open MPI or Slurm are
 ///     missing; where a variable is not a whole number, or a rank is not below the number of ranks;
 ///     where RANK and OMPI_COMM_WORLD_RANK contradict each other, unless torchrun set RANK, as its
@@ -71,6 +75,13 @@ struct Rendezvous {
 /// step. Source: see identity_from.
 /// \return kInvalidInput where rank 0's place is not known; the message names what to set.
 Result<Rendezvous> rendezvous_from(const Environment& environment, const Identity& identity);
+
+/// Whether all ranks are on this host, as far as the variables tell: the launcher says so,
+/// MASTER_ADDR names the loopback, or RANK is set by hand and MASTER_ADDR is not.
+bool on_one_host(const Environment& environment, const Identity& identity);
+
+/// The whole number that is all of `text`.
+std::optional<std::int64_t> whole_number_in(std::string_view text);
 
 /// "node[07-09,12],other" -> "node07": the first of Slurm's list of hosts.
 std::string first_host(const std::string& list);

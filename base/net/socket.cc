@@ -20,8 +20,6 @@
 namespace foreshard::net {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
@@ -101,29 +99,21 @@ int try_connecting(const addrinfo& to, Descriptor& out, int patience_ms) {
   return 0;
 }
 
-bool wait_for(int socket, short event) {
+// \param patience_ms  -1: without end.
+bool wait_for(int socket, short event, int patience_ms = -1) {
   pollfd wait{socket, event, 0};
   for (;;) {
-    const int ready = ::poll(&wait, 1, -1);
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    const int ready = ::poll(&wait, 1, patience_ms);
+    if (ready >= 0) return ready > 0;
+    if (errno != EINTR) return false;
   }
 }
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = other.fd_;
-    other.fd_ = -1;
-  }
-  return *this;
-}
-
-void Descriptor::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+Clock::time_point after(Seconds patience) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience / 1_s));
 }
 
 void notice_dead_peers(int socket) {
@@ -193,9 +183,10 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
 
 Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
                               Seconds connect_timeout) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(connect_timeout / 1_s));
+  const auto end = after(connect_timeout);
   std::string reason;
+  // The first tries are short: a host whose queue is full drops them without a word, and the system
+  // would try again after a second only.
   for (auto pause = std::chrono::milliseconds(5);;
        pause = std::min(pause * 2, std::chrono::milliseconds(200))) {
     const auto found = resolve(address, port);
@@ -205,8 +196,10 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
       for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
         Descriptor socket;
-        const int code = try_connecting(
-            *to, socket, static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 5000)));
+        const int code =
+            try_connecting(*to, socket,
+                           static_cast<int>(std::clamp<std::int64_t>(
+                               left.count(), 1, std::min<std::int64_t>(60 * pause.count(), 5000))));
         if (code == 0) {
           notice_dead_peers(socket.get());
           return socket;
@@ -219,6 +212,12 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
                 ": " + reason);
     std::this_thread::sleep_for(pause);
   }
+}
+
+bool has_sent(int socket, Seconds patience) {
+  char byte = 0;
+  return wait_for(socket, POLLIN, static_cast<int>(patience / 1_ms)) &&
+         ::recv(socket, &byte, 1, MSG_PEEK) > 0;
 }
 
 bool send_all(int socket, std::string_view bytes) {

@@ -2,31 +2,22 @@
 /// TCP sockets: to listen, to connect, to move bytes. Errors are values with the system's message.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "base/units.h"
 
 namespace foreshard::net {
 
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { close(); }
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
+using foreshard::Descriptor;
+using Clock = std::chrono::steady_clock;
+/// The instant at which `patience`, from now on, is over.
+Clock::time_point after(Seconds patience);
 
 struct Listening {
   Descriptor socket{};
@@ -51,6 +42,9 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
 /// Turns on keep-alive for an accepted connection, as connect_to does.
 void notice_dead_peers(int socket);
 
+/// Waits until the peer has sent something.
+/// \return false where it is gone, or `patience` is over.
+bool has_sent(int socket, Seconds patience);
 /// \return false where the peer is gone. Never raises SIGPIPE.
 bool send_all(int socket, std::string_view bytes);
 /// Exactly `size` bytes appended to `bytes`; false where the peer is gone.

@@ -28,9 +28,12 @@ class TaskQueue {
   /// Adds another round. \pre earlier tasks are done, or the queue has stopped.
   void add(const std::vector<std::int64_t>& tasks);
   /// The next task of the round; nothing when all are done, or no more shall be begun.
-  std::optional<std::int64_t> take() { return next(false); }
-  /// The same, but where further rounds may come, waits for the next one, until stop().
-  std::optional<std::int64_t> wait() { return next(in_rounds_); }
+  std::optional<std::int64_t> take();
+  /// The same for a worker of all rounds, without waiting. Nothing where it has to ask again,
+  /// unless is_over().
+  std::optional<std::int64_t> take_now();
+  /// Whether a worker of all rounds has nothing more to do.
+  bool is_over();
   /// \pre the caller has taken a task.
   void done();
   /// \pre the caller has taken `task`. It is the next to be handed out.
@@ -41,9 +44,10 @@ class TaskQueue {
   bool has_left();
 
  private:
+  // With the lock held.
   std::optional<std::int64_t> next(bool across_rounds);
   bool all_done() const { return waiting_.empty() && taken_ == 0; }
-  bool is_over(bool across_rounds);  // With the lock held.
+  bool ends(bool across_rounds);
 
   bool in_rounds_;
   std::function<bool()> out_of_time_;

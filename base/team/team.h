@@ -24,35 +24,20 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/net/identity.h"
+#include "base/net/message.h"
+#include "base/net/server.h"
 #include "base/result.h"
 #include "base/team/queue.h"
 #include "base/units.h"
 
 namespace foreshard::team {
 
-// Messages between the ranks of a team. A message is the size of the rest and then words; a word
-// is its size and then its bytes. Sizes have 4 bytes, little endian.
-
-using Message = std::vector<std::string>;
-
-/// Larger messages are refused. Peers that have not yet said hello may send only small ones.
-inline constexpr std::size_t kLargestMessage = std::size_t{16} << 20;
-inline constexpr std::size_t kLargestHello = 4096;
-
-std::string encode(const Message& words);
-/// The words of a message without its leading size. Nothing if sizes do not add up.
-std::optional<Message> decode(std::string_view bytes);
-
-/// \return false where the peer is gone.
-bool send(int socket, const Message& words);
-/// \return nothing where the peer is gone, or does not send a message of at most `largest` bytes.
-std::optional<Message> receive(int socket, std::size_t largest = kLargestMessage);
+using net::Message;
+using net::receive;
+using net::send;
 
 struct Team {
   net::Identity identity = {};
@@ -89,30 +74,32 @@ using Worker = std::function<Result<bool>(int socket, const Message& task, std::
 ///     first error of a worker.
 Status help(const Team& team, const Job& job, std::int64_t threads, const Worker& worker);
 
-// Rank 0's side of a team: one thread for each connection, which takes tasks from the
-// queue on its peer's behalf.
+// Rank 0's side of a team: a server (base/net/server.h) that takes tasks from the queue on its
+// peers' behalf.
 
-class TaskServer {
- public:
-  /// Has the peer at `socket` do a task, and keeps its answer. Called from any thread.
-  /// \return false where the peer is lost or its answer is not valid: the task is given back.
-  using Delegate = std::function<bool(int socket, std::int64_t task)>;
-
-  /// Listens, and writes the address into the team's file. The queue, and what `delegate` uses,
-  /// must outlive the task server.
-  /// \return kIo
-  static Result<std::unique_ptr<TaskServer>> open(const Team& team, Job job, TaskQueue& queue,
-                                                  Delegate delegate);
-  /// \pre the queue is over. Tells ranks that ask for a task that all is over; waits Team::farewell
-  ///     for ranks that are late, and Team::grace for ranks that still have a task.
-  ~TaskServer();
-  TaskServer(const TaskServer&) = delete;
-  TaskServer& operator=(const TaskServer&) = delete;
-
- private:
-  class Service;
-  explicit TaskServer(std::unique_ptr<Service> service);
-  std::unique_ptr<Service> service_;
+/// What rank 0 makes of a peer's message about a task.
+struct Answer {
+  enum class State : std::uint8_t {
+    kInvalid,  ///< It is no answer: the peer is lost, the task is given back.
+    kMore,     ///< The peer will say more.
+    kDone,     ///< The task is done.
+  };
+  State state = State::kInvalid;
+  Message reply{};  ///< Empty: the peer waits for none.
 };
+
+/// The tasks of a job, in words. The server's thread calls them.
+struct Tasks {
+  std::function<Message(std::int64_t task)> order;  ///< What a peer is told to do.
+  std::function<Answer(std::int64_t task, const Message& words)> answer;
+};
+
+/// Serves the team while it lives, and writes its address into the team's file. The queue, and what
+/// `tasks` use, must outlive it. When it ends, the queue must be over: it tells ranks that ask for
+/// a task that all is over; waits Team::farewell for ranks that are late, and Team::grace for ranks
+/// that still have a task.
+/// \return kIo
+Result<std::unique_ptr<net::Server>> serve(const Team& team, Job job, TaskQueue& queue,
+                                           Tasks tasks);
 
 }  // namespace foreshard::team

@@ -3,18 +3,13 @@
 #include "sim/report/trace.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,8 +18,6 @@
 
 namespace foreshard::report {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -53,14 +46,14 @@ std::string microseconds(std::int64_t nanoseconds) {
 
 class Writer {
  public:
-  Writer(std::ostream& out, const program::Program& program) : out_(out) {
+  Writer(NewFile& file, const program::Program& program) : file_(file) {
     for (const program::Block& block : program.blocks) {
       std::vector<Words> words;
       for (const program::Task& task : block.tasks)
         words.push_back({json_text(task.name), category_of(task)});
       blocks_.push_back({json_text(block.name), std::move(words)});
     }
-    out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    out_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   }
 
   void name_process(std::size_t process, const sim::DeviceClass& one) {
@@ -117,7 +110,12 @@ class Writer {
     }
   }
 
-  void end() { out_ << "\n]}\n"; }
+  /// \return the first error of the file.
+  Status end() {
+    out_ += "\n]}\n";
+    flush();
+    return status_;
+  }
 
  private:
   struct Words {
@@ -145,32 +143,30 @@ class Writer {
   }
 
   void next(std::string_view event) {
-    out_ << (std::exchange(first_, false) ? "\n" : ",\n") << event;
+    out_ += std::exchange(first_, false) ? "\n" : ",\n";
+    out_ += event;
+    constexpr std::size_t kPiece = 1 << 20;
+    if (out_.size() > kPiece) flush();
   }
 
-  std::ostream& out_;
+  void flush() {
+    if (status_.ok()) status_ = file_.append(out_);
+    out_.clear();
+  }
+
+  NewFile& file_;
+  std::string out_;
+  Status status_;
   std::vector<std::pair<std::string, std::vector<Words>>> blocks_;
   bool first_ = true;
 };
 
 }  // namespace
 
-Status write_trace(const fs::path& link, const sim::Prediction& prediction,
+Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
                    const program::Program& program) {
-  const fs::path path = behind_links(link);
-  const bool special = is_special(path);  // a pipe or a device is written directly, not replaced
-  const fs::path neighbour =
-      special ? path : fs::path(fmt::format("{}.{}.tmp", path.string(), getpid()));
-  const auto failed = [&](std::string_view why) {
-    std::error_code ignored;
-    if (!special) fs::remove(neighbour, ignored);
-    return Error{Error::Code::kIo, fmt::format("{}: {}", path.string(), why)};
-  };
-  errno = 0;
-  std::ofstream out(neighbour, std::ios::binary);
-  if (!out) return failed(std::strerror(errno));
-
-  Writer writer(out, program);
+  FORESHARD_ASSIGN(auto file, NewFile::begin(path));
+  Writer writer(file, program);
   for (std::size_t i = 0; i < prediction.classes.size(); ++i)
     writer.name_process(i, prediction.classes[i]);
   std::set<std::pair<std::int32_t, std::int32_t>> threads;
@@ -182,15 +178,8 @@ Status write_trace(const fs::path& link, const sim::Prediction& prediction,
         stream < 0 ? "host" : program.streams[static_cast<std::size_t>(stream)].name);
   for (const sim::TimelineEntry& entry : prediction.timeline) writer.task(entry);
   if (prediction.disturbances) writer.disturbances(prediction.classes.size(), prediction);
-  writer.end();
-
-  out.close();
-  if (!out) return failed("the trace could not be written whole");
-  if (special) return {};
-  std::error_code status;
-  fs::rename(neighbour, path, status);
-  if (status) return failed(status.message());
-  return {};
+  FORESHARD_TRY(writer.end());
+  return file.finish();
 }
 
 }  // namespace foreshard::report

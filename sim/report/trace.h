@@ -13,8 +13,7 @@
 
 namespace foreshard::report {
 
-/// Writes `prediction.timeline` task by task, whatever its size, to a temporary file next to
-/// `path`, and renames it when it is complete.
+/// Writes `prediction.timeline` task by task, whatever its size, as a NewFile (base/file.h).
 /// \return kIo; then there is no new file.
 Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
                    const program::Program& program);

@@ -133,7 +133,7 @@ Result<bool> do_point(const Setup& setup, int socket, const Message& order) {
   if (!wanted) return false;
   if (*wanted == Message{"known"}) return true;
   FORESHARD_ASSIGN(const Outcome outcome, outcome_at(setup, index, point));
-  return send(socket, {"outcome", text_of(outcome)});
+  return send(socket, {"outcome", point.key, text_of(outcome)});
 }
 
 }  // namespace
@@ -154,8 +154,6 @@ Status help(const Setup& setup, const Team& team, std::int64_t threads) {
 namespace {
 
 using internal::Recorder;
-using team::receive;
-using team::send;
 using team::TaskQueue;
 
 std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
@@ -187,25 +185,21 @@ void work(const Setup& setup, TaskQueue& queue, Recorder& record) {
   }
 }
 
-// See team::TaskServer::Delegate.
-bool delegate(int socket, std::int64_t point, TaskQueue& queue, Recorder& record) {
-  const auto failed = [&](const Error& error) {
-    fail(error, queue, record);
-    return true;
-  };
-  if (!send(socket, {"point", std::to_string(point)})) return false;
-  const auto key = receive(socket);
-  if (!key || key->size() != 2 || key->front() != "key") return false;
-  const auto known = record.take_known(point, (*key)[1]);
-  if (!known) return failed(known.error());
-  if (!send(socket, {*known ? "known" : "wanted"})) return *known;
-  if (*known) return true;
-  const auto answer = receive(socket);
-  if (!answer || answer->size() != 2 || answer->front() != "outcome") return false;
-  auto outcome = outcome_in((*answer)[1]);
-  if (!outcome) return false;
-  const Status added = record.add(point, (*key)[1], *std::move(outcome));
-  return added.ok() || failed(added.error());
+// What a peer says about a point: its key, and then its outcome, unless that is known already.
+team::Answer answer(std::int64_t point, const Message& words, TaskQueue& queue, Recorder& record) {
+  using State = team::Answer::State;
+  if (words.size() == 2 && words[0] == "key") {
+    const auto known = record.take_known(point, words[1]);
+    if (known && !*known) return {State::kMore, {"wanted"}};
+    if (!known) fail(known.error(), queue, record);
+    return {State::kDone, {"known"}};
+  }
+  if (words.size() != 3 || words[0] != "outcome") return {};
+  auto outcome = outcome_in(words[2]);
+  if (!outcome) return {};
+  const Status added = record.add(point, words[1], *std::move(outcome));
+  if (!added.ok()) fail(added.error(), queue, record);
+  return {State::kDone, {}};
 }
 
 // If no point of the grid makes a study: the first fault, which is then the sweep's.
@@ -250,13 +244,17 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   const auto threads =
       std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(points), 1));
   {
-    std::unique_ptr<team::TaskServer> desk;
+    std::unique_ptr<net::Server> server;
     if (options.team != nullptr) {
       FORESHARD_ASSIGN(auto job, job_of(setup));
-      const auto at_peer = [&](int socket, std::int64_t point) {
-        return delegate(socket, point, queue, record);
-      };
-      FORESHARD_ASSIGN(desk, team::TaskServer::open(*options.team, std::move(job), queue, at_peer));
+      team::Tasks tasks{
+          .order =
+              [](std::int64_t point) {
+                return Message{"point", std::to_string(point)};
+              },
+          .answer = [&](std::int64_t point,
+                        const Message& words) { return answer(point, words, queue, record); }};
+      FORESHARD_ASSIGN(server, team::serve(*options.team, std::move(job), queue, std::move(tasks)));
     }
     std::vector<std::jthread> workers;
     for (std::int64_t i = 1; i < threads; ++i)

@@ -9,27 +9,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
+
+#include "base/file.h"
 
 #include "base/check.h"
 
 namespace foreshard::checkpoint {
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-int Descriptor::release() {
-  return std::exchange(fd_, -1);
-}
 
 Error system_fault(const std::filesystem::path& path, std::string_view verb) {
   return {Error::Code::kIo,
@@ -48,6 +33,7 @@ Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   if (::fstat(input.file_.get(), &status) != 0) return system_fault(path, "read");
   if (!S_ISREG(status.st_mode))
     return Error{Error::Code::kInvalidInput, path.string() + ": is not a regular file"};
+  FORESHARD_TRY(note_input(path));
   input.bytes_ = status.st_size;
   constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
   input.modified_ = status.st_mtim.tv_sec * kNanosecondsPerSecond + status.st_mtim.tv_nsec;

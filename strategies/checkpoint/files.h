@@ -13,26 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/digest/sha256.h"
 #include "base/result.h"
 
 namespace foreshard::checkpoint {
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int get() const { return fd_; }
-  int release();
-
- private:
-  int fd_ = -1;
-};
 
 /// "PATH: cannot read: No such file or directory", from errno.
 Error system_fault(const std::filesystem::path& path, std::string_view verb);

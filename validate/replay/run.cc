@@ -186,6 +186,7 @@ constexpr Seconds kPatienceToTell = 5_s;
 // Reads and checks the Program, before anything is started.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
   const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
+  protect_inputs({{"-o", arguments.output}});
   FORESHARD_ASSIGN(const auto text, read_file(arguments.program, largest));
   auto program = program::program_from_json(text);
   if (!program)

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,11 +29,6 @@ struct TcpOptions {
 /// \return kIo if rank 0 cannot be reached or the port is in use; kInvalidInput if rank 0 refuses
 ///     this rank (another number of ranks, another job or token, a rank that has already joined).
 Result<std::unique_ptr<Store>> open_tcp_store(const TcpOptions& options);
-
-/// Opens the store as rank 0, on a free port. `publish` is called with the port before it waits for
-/// anything.
-Result<std::unique_ptr<Store>> serve_tcp_store(
-    TcpOptions options, const std::function<Status(std::uint16_t port)>& publish);
 
 using net::Environment;
 using net::Identity;

@@ -105,11 +105,20 @@ Simulations::~Simulations() {
 
 Status Simulations::welcome(const std::vector<DeviceSubset>& places) {
   if (options_.team == nullptr) return {};
-  const auto at_peer = [this, &places](int socket, std::int64_t task) {
-    return delegate(socket, static_cast<std::size_t>(task), places);
+  team::Tasks tasks;
+  tasks.order = [this, &places](std::int64_t task) {
+    const Candidate& candidate = *round_[static_cast<std::size_t>(task)];
+    return task_of(candidate.place - places.data(), candidate.strategy);
   };
-  FORESHARD_ASSIGN(server_, team::TaskServer::open(*options_.team, job_of(study_, options_.version),
-                                                   queue_, at_peer));
+  tasks.answer = [this](std::int64_t task, const team::Message& words) -> team::Answer {
+    const auto i = static_cast<std::size_t>(task);
+    auto found = simulated_in(words, *round_[i]);
+    if (!found) return {};
+    keep(i, *std::move(found));
+    return {.state = team::Answer::State::kDone};
+  };
+  FORESHARD_ASSIGN(server_, team::serve(*options_.team, job_of(study_, options_.version), queue_,
+                                        std::move(tasks)));
   return {};
 }
 
@@ -155,19 +164,6 @@ void Simulations::work() {
   }
   const std::lock_guard lock(mutex_);
   clusters_.push_back(std::move(cluster));
-}
-
-// The callback team::TaskServer::Delegate.
-bool Simulations::delegate(int socket, std::size_t i, const std::vector<DeviceSubset>& places) {
-  const Candidate& candidate = *round_[i];
-  if (!team::send(socket, task_of(candidate.place - places.data(), candidate.strategy)))
-    return false;
-  const auto answer = team::receive(socket);
-  if (!answer) return false;
-  auto found = simulated_in(*answer, candidate);
-  if (!found) return false;
-  keep(i, *std::move(found));
-  return true;
 }
 
 void Simulations::keep(std::size_t i, Result<Simulated> found) {

@@ -35,7 +35,7 @@ class Simulations {
   /// All must outlive it.
   Simulations(const study::LoadedStudy& study, const SearchOptions& options,
               const Deadline& deadline);
-  /// Ends as team::TaskServer does.
+  /// Ends as team::serve says.
   ~Simulations();
   Simulations(const Simulations&) = delete;
   Simulations& operator=(const Simulations&) = delete;
@@ -43,7 +43,7 @@ class Simulations {
   /// Connects the other ranks of `options.team`, which then wait for the first round.
   /// \param places  all places of candidates; it may be filled until the first round, and must
   ///     outlive this.
-  /// \return the errors of team::TaskServer::open.
+  /// \return the errors of team::serve.
   Status welcome(const std::vector<DeviceSubset>& places);
 
   /// One entry per candidate; nothing where the time was over before its simulation.
@@ -53,7 +53,6 @@ class Simulations {
  private:
   void work();
   std::unique_ptr<ClusterView> cluster();
-  bool delegate(int socket, std::size_t i, const std::vector<DeviceSubset>& places);
   void keep(std::size_t i, Result<Simulated> found);
 
   const study::LoadedStudy& study_;
@@ -62,7 +61,7 @@ class Simulations {
   Results results_;
   std::atomic<std::int64_t> done_{0};
   team::TaskQueue queue_;
-  std::unique_ptr<team::TaskServer> server_;
+  std::unique_ptr<net::Server> server_;
   // A cluster caches the routes that it finds: each thread takes a cluster of its own, and later
   // rounds reuse the cached routes.
   std::mutex mutex_;

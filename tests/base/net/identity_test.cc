@@ -107,6 +107,43 @@ TEST(Identity, PrefersTheInnermostLauncher) {
             "7/8/3");
 }
 
+// A batch script, or a shell of salloc: the job's variables, and no step of srun. The third is a
+// shell of salloc with LaunchParameters=use_interactive_step, and what sbatch starts from one.
+TEST(Identity, OfABatchScriptIsAlone) {
+  const Variables job{{"SLURM_JOB_ID", "1001"}, {"SLURM_JOB_NODELIST", "node[07-09]"}};
+  EXPECT_EQ(text(by_srun(0, 64, 0) + job), "0/1/0");
+  EXPECT_EQ(text(Variables{{"SLURM_NTASKS", "64"}} + job), "0/1/0");
+  EXPECT_EQ(text(Variables{{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}} + job), "0/1/0");
+  const Variables shell{{"SLURM_STEP_ID", "4294967290"}, {"SLURM_STEP_NUM_TASKS", "1"}};
+  EXPECT_EQ(text(by_srun(0, 64, 0) + job + shell), "0/1/0");
+  // Steps: whole, with --preserve-env, and of a version that counts in SLURM_NTASKS alone.
+  const Variables step{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}};
+  EXPECT_EQ(text(by_srun(0, 4, 0) + job + step), "0/4/0");
+  EXPECT_EQ(text(by_srun(3, 64, 1) + job + step), "3/4/1");
+  EXPECT_EQ(text(by_srun(0, 4, 0) + job + Variables{{"SLURM_STEP_ID", "0"}}), "0/4/0");
+}
+
+// Where rank 0 of a team listens on the loopback alone.
+TEST(OneHost, IsWhatTheLauncherSaysOrNobodyNames) {
+  const auto here = [](const Variables& variables) {
+    return on_one_host(of(variables), value_of(identity_from(of(variables))));
+  };
+  EXPECT_TRUE(here({}));
+  EXPECT_TRUE(here(ranked(0, 2, 0)));
+  EXPECT_TRUE(here(ranked(0, 2, 0) + Variables{{"MASTER_ADDR", "127.0.0.1"}}));
+  EXPECT_FALSE(here(ranked(0, 2, 0) + Variables{{"MASTER_ADDR", "node1"}}));
+  EXPECT_TRUE(here(by_mpirun(0, 2, 0) + Variables{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
+  EXPECT_FALSE(here(by_mpirun(0, 4, 0) + Variables{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
+  EXPECT_TRUE(here(by_flux(0, 2, 0) + Variables{{"FLUX_JOB_NNODES", "1"}}));
+  EXPECT_FALSE(here(by_flux(0, 2, 0) + Variables{{"FLUX_JOB_NNODES", "2"}}));
+  EXPECT_TRUE(here(by_pals(0, 2, 0) + Variables{{"PALS_LOCAL_SIZE", "2"}}));
+  EXPECT_TRUE(here(by_hydra(0, 2, 0) + Variables{{"MPI_LOCALNRANKS", "2"}}));
+  EXPECT_FALSE(here(by_hydra(0, 4, 0) + Variables{{"MPI_LOCALNRANKS", "2"}}));
+  const Variables step{{"SLURM_STEP_ID", "0"}};
+  EXPECT_TRUE(here(by_srun(0, 2, 0) + step + Variables{{"SLURM_STEP_NUM_NODES", "1"}}));
+  EXPECT_FALSE(here(by_srun(0, 2, 0) + step + Variables{{"SLURM_STEP_NUM_NODES", "2"}}));
+}
+
 TEST(Identity, RefusesHalfOfIt) {
   EXPECT_EQ(text({{"RANK", "1"}}),
             "RANK set, but not WORLD_SIZE and LOCAL_RANK: a launcher (torchrun, mpirun, srun) sets "

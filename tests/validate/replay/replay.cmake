@@ -15,7 +15,7 @@ endif()
 layer_test(replay_test
   FOLDERS validate/replay WITHOUT "${files}" PROGRAM APART DEPS foreshard_test_support ${layers}
   SLOW Bundle.* Ptx.*
-  SERIAL Addresses.* *AnyStore* Frames.* LoneStore.* MeetingInAFolder.* TcpStore.*
+  SERIAL Addresses.* *AnyStore* LoneStore.* MeetingInAFolder.* TcpStore.*
   SLOW_SERIAL ForeshardReplay.* *HostReplay* OneRank.* Replays.* *UnderMpirun*)
 target_compile_definitions(replay_test PRIVATE FAKE_REPLAY="$<TARGET_FILE:fake_replay>")
 add_dependencies(replay_test fake_replay)

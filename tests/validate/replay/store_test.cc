@@ -9,11 +9,12 @@
 #include <thread>
 #include <unistd.h>
 
+#include "base/net/message.h"
 #include "base/net/socket.h"
+#include "tests/base/net/hostile.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/test.h"
 
-#include "validate/replay/internal/tcp_server.h"
 #include "validate/replay/tcp_store.h"
 
 // As /etc/hosts of a Debian host that is called "debian".
@@ -28,9 +29,6 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
 
 namespace foreshard::replay {
 namespace {
-
-using internal::Frame;
-using internal::FrameKind;
 
 // Opens a job's store for each rank, each in a thread of its own.
 using Open = std::function<Result<std::unique_ptr<Store>>(std::int32_t rank)>;
@@ -339,8 +337,7 @@ TEST(TcpStore, SurvivesGarbage) {
   TcpOptions options{
       .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = {"job"}, .patience = 5_s};
   const auto zero = value_of(open_tcp_store(options));
-  const Frame hello{
-      FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "", "me"}};
+  const net::Message hello{"foreshard-replay/3", "1", "2", "job", "", "me"};
   std::mt19937 random(1);
   std::vector<net::Descriptor> kept;
   for (int attempt = 0; attempt < 300; ++attempt) {
@@ -354,17 +351,17 @@ TEST(TcpStore, SurvivesGarbage) {
         bytes = "GET / HTTP/1.1\r\nHost: node7\r\n\r\n";
         break;
       case 2: {  // an honest greeting with a byte changed, so that it is nobody's
-        Frame other = hello;
-        other.fields[1] = "7";
-        bytes = encode(other);
+        net::Message other = hello;
+        other[1] = "7";
+        bytes = net::encode(other);
         bytes[4 + random() % (bytes.size() - 4)] ^= static_cast<char>(1 + random() % 255);
         break;
       }
       case 3:  // one that stops in the middle
-        bytes = encode(hello).substr(0, 1 + random() % 20);
+        bytes = net::encode(hello).substr(0, 1 + random() % 20);
         break;
       case 4:  // a request before the greeting
-        bytes = internal::encode({FrameKind::kSet, 5, {"key", "value"}});
+        bytes = net::encode({"set", "5", "key", "value"});
         break;
       default:  // the largest frame of all
         bytes = "\xff\xff\xff\xff rest";
@@ -398,20 +395,20 @@ TEST(TcpStore, KnowsThatAnotherServerIsNone) {
   EXPECT_THAT(store.error().message, HasSubstr("is not foreshard-replay"));
 }
 
-TEST(Frames, SurviveBeingReadBack) {
-  const Frame frame{FrameKind::kSet, 0x1234567890abcdef, {"", "key", std::string("\0\xff", 2)}};
-  const std::string bytes = encode(frame);
-  EXPECT_EQ(internal::size_after_head(bytes), bytes.size() - internal::kFrameHead);
-  const auto again =
-      value_of(internal::decode(std::string_view(bytes).substr(internal::kFrameHead)));
-  EXPECT_EQ(again.kind, frame.kind);
-  EXPECT_EQ(again.number, frame.number);
-  EXPECT_EQ(again.fields, frame.fields);
-  for (std::size_t cut = internal::kFrameHead; cut < bytes.size(); ++cut) {
-    const auto part = internal::decode(
-        std::string_view(bytes).substr(internal::kFrameHead, cut - internal::kFrameHead));
-    EXPECT_TRUE(!part || part->fields.size() < 3) << cut;
-  }
+// Whoever comes first, and how many: the ranks of the job meet at once, and go on.
+TEST(TcpStore, SurvivesManyConnections) {
+  const auto port = free_port();
+  TcpOptions options{
+      .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = {"job"}, .patience = 5_s};
+  const auto zero = value_of(open_tcp_store(options));
+  const net::Hostile hostile(port);
+  options.rank = 1;
+  const auto begin = net::Clock::now();
+  const auto one = value_of(open_tcp_store(options));
+  EXPECT_LT(net::Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_TRUE(one->set("a", "b").ok());
+  EXPECT_EQ(*zero->get("a", 5_s), "b");
+  EXPECT_EQ(zero->ended(), std::nullopt);
 }
 
 TEST(MeetingInAFolder, HandsValuesOverAndLeavesNothingBehind) {
