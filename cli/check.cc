@@ -141,7 +141,7 @@ class Check final : public Command {
             "write dims.NAME=N, for example dims.sequence=128");
       dims[each.path.substr(5)] = size;
     }
-    FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims));
+    FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims, paper_for(output_)));
     FORESHARD_TRY(write_result(output_, summary));
     return kDone;
   }

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
+
 #include "sim/study/measured_times.h"
 #include "strategies/program/ir/program.h"
 #include "validate/calibrate/samples.h"
@@ -81,9 +83,11 @@ std::vector<Compared> compared(const program::Program& program,
 
 /// Text for people: matched shares of the time, and the kernels and tasks that could not be
 /// matched.
-std::string to_text(const program::Program& program, const Trace& trace, const Match& match);
+std::string to_text(const program::Program& program, const Trace& trace, const Match& match,
+                    const Paper& paper = {});
 
 /// Text for people: measured times against the model's, the host's times, and the held-out layers.
-std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks);
+std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks,
+                    const Paper& paper = {});
 
 }  // namespace foreshard::profile
