@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kTableIndent = 2;
 constexpr std::size_t kFurtherIndent = 4;  // more than that of what a line belongs to
-constexpr std::size_t kGap = 2;            // between columns of a table that has room
+constexpr std::size_t kGap = 2;            // between columns, if there is room for it; else 1
 constexpr std::size_t kNarrowest = 16;     // columns of words become no narrower
 constexpr std::size_t kMostLines = 3;  // of a cell, about, before its column stands below others
 
@@ -139,18 +139,19 @@ class TableLayout {
   Band band_from(std::size_t begin) const {
     Band band{begin, begin, kTableIndent + (begin > 0 ? kFurtherIndent : 0), 1};
     std::size_t used = band.indent;
+    std::size_t gaps = 0;
     for (; band.end < width_.size(); ++band.end) {
-      used += gap_before(band, band.end) + least(band.end);
-      if (used > page_ && band.end > begin) break;
+      const std::size_t more = gap_before(band, band.end) + least(band.end);
+      if (used + more > page_ && band.end > begin) break;
+      used += more;
+      gaps += gap_before(band, band.end);
     }
+    if (used + gaps <= page_) band.gap = kGap;
     return band;
   }
 
   // The widest columns of words give way until the band fits.
   Band narrowed(Band band) {
-    band.gap = kGap;
-    if (needed(band) <= page_) return band;
-    band.gap = 1;
     for (std::size_t over = needed(band); over > page_; --over) {
       std::size_t* widest = nullptr;
       for (std::size_t c = band.begin; c < band.end; ++c)

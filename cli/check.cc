@@ -141,8 +141,10 @@ class Check final : public Command {
             "write dims.NAME=N, for example dims.sequence=128");
       dims[each.path.substr(5)] = size;
     }
-    FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims, paper_for(output_)));
-    FORESHARD_TRY(write_result(output_, summary));
+    FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims));
+    Page page(paper_for(output_));
+    page.add(summary);
+    FORESHARD_TRY(write_result(output_, std::move(page).take()));
     return kDone;
   }
 

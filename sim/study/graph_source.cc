@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/page.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
@@ -205,8 +206,7 @@ std::string describe(const LoadedGraph& graph) {
 }
 
 Result<std::string> onnx_summary(const std::filesystem::path& path,
-                                 const std::map<std::string, std::int64_t>& dims,
-                                 const Paper& paper) {
+                                 const std::map<std::string, std::int64_t>& dims) {
   FORESHARD_ASSIGN(const auto bytes, read_file(path, kLargestOnnx));
   const auto named = [&](const Error& error) {
     return Error{error.code, path.string() + ": " + error.message};
@@ -216,7 +216,7 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
   const auto imported = onnx_file::import_onnx(*model, {});
   if (!imported) return named(imported.error());
 
-  Page page(paper);
+  Page page({});
   page.line(fmt::format("{} is an ONNX model that can be simulated.", path.string()));
   Table table({"<", "<"});
   const auto line = [&](const char* label, const std::string& value) { table.row(label, value); };

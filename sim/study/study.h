@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "base/page.h"
 #include "base/result.h"
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
@@ -112,8 +111,7 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
 /// in GraphSource; the batch is 1 unless `dims` gives it.
 /// \return The errors of load_graph, with the path.
 Result<std::string> onnx_summary(const std::filesystem::path& path,
-                                 const std::map<std::string, std::int64_t>& dims,
-                                 const Paper& paper = {});
+                                 const std::map<std::string, std::int64_t>& dims);
 
 /// "resnet50 (ONNX by pytorch 2.1.0): 176 operators, 25.6M parameters, 8.18 GFLOP forward".
 std::string describe(const LoadedGraph& graph);

@@ -75,7 +75,7 @@ std::string percent(const FitError& error) {
 
 // What was fitted, and how far the held-out half is off, as comments of a file.
 std::string commented(const std::vector<FittedValue>& values, const std::string& held_out) {
-  Page page({});
+  Page page({.width = 1000});  // lines of a file are not broken
   write_values(page, values);
   page.line(held_out);
   std::istringstream lines(std::move(page).take());
