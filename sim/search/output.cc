@@ -40,7 +40,8 @@ void write_counts(Page& page, const SearchResult& result) {
     table.row(grouped(count), what);
   };
   add(result.considered, plural(result.considered, "strategy") + " considered");
-  for (const auto& [key, count] : result.misfits) add(count, "impossible: " + misfit_text(key));
+  for (const auto& [key, count] : result.misfits)
+    add(count, fmt::format("impossible: {}", misfit_text(key)));
   if (result.not_reached > 0) add(result.not_reached, "not looked at: the time was over");
   if (!result.whole_space) table.row("", "the time was over before all were listed");
   if (result.unroutable > 0) add(result.unroutable, "cannot run: " + result.no_route);
