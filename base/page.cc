@@ -295,7 +295,7 @@ void Page::more(std::int64_t count, std::string_view where) {
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(' ', begin), text.size());
     std::string_view word = text.substr(begin, end - begin);
     if (begin > 0 && columns(lines.back()) + 1 + columns(word) <= width) {
