@@ -16,7 +16,7 @@ constexpr std::size_t kTableIndent = 2;
 constexpr std::size_t kFurtherIndent = 4;  // more than that of what a line belongs to
 constexpr std::size_t kGap = 2;            // between columns, if there is room for it; else 1
 constexpr std::size_t kNarrowest = 16;     // columns of words become no narrower
-constexpr std::size_t kMostLines = 3;  // of a cell, about, before its column stands below others
+constexpr std::size_t kMostLines = 2;      // of a cell, about, before its column stands below others
 
 // Ranges of characters, the first of each and the one behind its last: combining marks, joiners and
 // selectors of variants; and those that the C++ standard ([format.string.std]) estimates as wide.
