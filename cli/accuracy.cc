@@ -115,7 +115,8 @@ class Accuracy final : public Command {
 
   std::string written(const accuracy::Report& report) const {
     if (format_ == "json") return accuracy::to_json(report, !summary_);
-    return format_ == "csv" ? accuracy::to_csv(report) : accuracy::to_text(report);
+    return format_ == "csv" ? accuracy::to_csv(report)
+                            : accuracy::to_text(report, paper_for(output_));
   }
 
   static ExitCode gate(const accuracy::Report& report, double limit) {

@@ -198,11 +198,11 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
                        "profiled, and a profile of whole steps (record_shapes=True)",
                        file, profiled.study.name, trace.kernels.size(),
                        trace.kernels.size() == 1 ? "kernel shows" : "kernels show", 100 * shown)});
-    report += file + ": " + profile::to_text(program, trace, matched) + "\n";
+    report += file + ": " + profile::to_text(program, trace, matched, paper_for("")) + "\n";
     if (std::ranges::find(devices, trace.device) == devices.end()) devices.push_back(trace.device);
     ranks.push_back({.rank = rank, .trace = std::move(trace), .match = std::move(matched)});
   }
-  if (!ranks.empty()) report += profile::to_text(program, ranks) + "\n";
+  if (!ranks.empty()) report += profile::to_text(program, ranks, paper_for("")) + "\n";
 
   auto samples = profile::samples_of(program, ranks);
   const bool waits = ranks.size() == 1 && !samples.collectives.empty();
@@ -229,7 +229,7 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
   MachineFit found{.machine = std::move(machine), .report = {}};
   if (const auto host = profile::host_numbers(ranks)) set_host(*host, source, profiled, found);
   found.files.push_back({"measured.csv", study::to_csv(profile::measured_times(samples, source))});
-  found.report = report + calibrate::to_text(found.machine);
+  found.report = report + calibrate::to_text(found.machine, paper_for(""));
   return write_fit(request.machine, studies, start, found);
 }
 
@@ -343,11 +343,16 @@ class Calibrate final : public Command {
     FORESHARD_ASSIGN(const auto rows, calibrate::predictions(part, fit.parameters));
     FORESHARD_ASSIGN(const auto before, calibrate::predictions(part, start));
     const auto summary = accuracy::collective_summary(rows);
-    const std::string errors =
-        accuracy::to_text(summary) + unmet(summary, accuracy::collective_summary(before));
-    if (dry_run_) return written("", calibrate::to_text(fit) + errors);
-    note(calibrate::to_text(fit) + errors);
-    return written(output_, calibrate::to_yaml(fit.parameters, header(part, errors)));
+    const auto errors = [&](const Paper& paper) {
+      Page page(paper);
+      accuracy::write(page, summary);
+      page.add(unmet(summary, accuracy::collective_summary(before)));
+      return std::move(page).take();
+    };
+    const Paper paper = paper_for("");
+    if (dry_run_) return written("", calibrate::to_text(fit, paper) + errors(paper));
+    note(calibrate::to_text(fit, paper) + errors(paper));
+    return written(output_, calibrate::to_yaml(fit.parameters, header(part, errors({}))));
   }
 
  private:
@@ -444,35 +449,35 @@ class Calibrate final : public Command {
       return fail(
           {Error::Code::kInvalidInput, "--cross-validate takes at least two machines; there are " +
                                            join(calibrate::machines_of(input))});
-    std::string text;
+    Page page(paper_for(output_));
     for (int side = 0; side < 2; ++side) {
       FORESHARD_ASSIGN(const auto fit, calibrate::fit(calibrate::only(input, half[side]), start));
-      text += fmt::format("fitted to the {} half:\n", side == 0 ? "first" : "second");
-      for (const std::string& machine : half[side]) text += "  " + machine + "\n";
+      page.line(fmt::format("fitted to the {} half:", side == 0 ? "first" : "second"));
+      for (const std::string& machine : half[side]) page.line("  " + machine);
+      Table table({"<the other half, median of |error| in %", ">rows",
+                   fmt::format("><1 MiB (bar {:.0f})", kBarBelow), ">rows",
+                   fmt::format(">>=1 MiB (bar {:.0f})", kBarFrom), "<"});
+      const auto add = [&](const std::string& what, const accuracy::OperationError& one,
+                           const std::string& operation) {
+        table.row(what, one.rows_below, beside(one.below_pct, kBarBelow), one.rows_from,
+                  beside(one.from_pct, kBarFrom), operation);
+      };
       const auto rows =
           calibrate::predictions(calibrate::only(input, half[1 - side]), fit.parameters);
       if (!rows) return rows.error();
-      text += fmt::format("{:<40} {:>6} {:>18} {:>6} {:>18}\n",
-                          "the other half, median of |error| in %", "rows",
-                          fmt::format("<1 MiB (bar {:.0f})", kBarBelow), "rows",
-                          fmt::format(">=1 MiB (bar {:.0f})", kBarFrom));
-      const auto summary = accuracy::collective_summary(*rows);
-      for (const auto& [operation, one] : summary.operations)
-        text += fmt::format("  {:<38} {:>6} {:>18} {:>6} {:>18}\n", operation, one.rows_below,
-                            beside(one.below_pct, kBarBelow), one.rows_from,
-                            beside(one.from_pct, kBarFrom));
+      for (const auto& [operation, one] : accuracy::collective_summary(*rows).operations)
+        add(operation, one, "");
       for (const std::string& machine : half[1 - side]) {
         const auto of_machine =
             calibrate::predictions(calibrate::only(input, {machine}), fit.parameters);
         if (!of_machine) return of_machine.error();
         for (const auto& [operation, one] : accuracy::collective_summary(*of_machine).operations)
-          text += fmt::format("    {:<36.36} {:>6} {:>18} {:>6} {:>18}  {}\n", machine,
-                              one.rows_below, beside(one.below_pct, kBarBelow), one.rows_from,
-                              beside(one.from_pct, kBarFrom), operation);
+          add("  " + machine, one, operation);
       }
-      text += "\n";
+      page.table(table);
+      page.line();
     }
-    return written(output_, text);
+    return written(output_, std::move(page).take());
   }
 
   // The operations whose rows the fitted numbers do not reproduce, in words.

@@ -109,7 +109,7 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
 // One line per study, before and after calibration: "host-dp2: 812 ms -> 655 ms (-19.3 %)".
 Result<std::string> predictions(const std::vector<PlannedStudy>& studies,
                                 const calibrate::MachineStart& start, const MachineFit& found) {
-  std::string text;
+  Table table({"<", ">", "<", ">", ">"});
   for (const PlannedStudy& one : studies) {
     study::LoadedStudy study{.name = one.study.name,
                              .description = one.study.description,
@@ -131,10 +131,13 @@ Result<std::string> predictions(const std::vector<PlannedStudy>& studies,
     FORESHARD_ASSIGN(const auto after, study::run_study(study, {}));
     const Seconds old_step = before.prediction.step;
     const Seconds new_step = after.prediction.step;
-    text += fmt::format("{:<32} {:>10} -> {:>10}  ({:+.1f} %)\n", study.name, format(old_step),
-                        format(new_step), 100 * (new_step / old_step - 1));
+    table.row(study.name, format(old_step), "->", format(new_step),
+              fmt::format("({:+.1f} %)", 100 * (new_step / old_step - 1)));
   }
-  return text.empty() ? text : "\nstep, before and after\n" + text;
+  Page page(paper_for(""));
+  if (!studies.empty()) page.line("\nstep, before and after");
+  page.table(table);
+  return std::move(page).take();
 }
 
 }  // namespace
@@ -187,7 +190,7 @@ Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& e
       calibrate::calibrate_machine(start, runs, {.own_kernels = request.own_kernels});
   if (!machine) return machine.error();
   return write_fit(request, *studies, start,
-                   {.machine = *machine, .report = calibrate::to_text(*machine)});
+                   {.machine = *machine, .report = calibrate::to_text(*machine, paper_for(""))});
 }
 
 Result<ExitCode> write_fit(const MachineRequest& request, const std::vector<PlannedStudy>& studies,

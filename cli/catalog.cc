@@ -185,16 +185,17 @@ class Catalog final : public Command {
                   near ? fmt::format("did you mean '{}'?", *near)
                        : "use " + quoted_choice(names, names.size()));
     }
-    std::string text;
+    Page page(paper_for(""));
     Entries entries;
     for (const FileKind& kind : kinds()) {
       if (only != nullptr && &kind != only) continue;
       const auto names = entries_of(kind, environment.catalogue);
       entries.all.emplace_back(kind.folder, names);
-      text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", kind.folder, kind.summary);
-      for (const std::string& name : names) text += fmt::format("  {}\n", name);
+      page.line(
+          fmt::format("{}{}: {}", entries.all.size() == 1 ? "" : "\n", kind.folder, kind.summary));
+      for (const std::string& name : names) page.line("  " + name);
     }
-    return print(format_ == "json" ? json_text(entries) : text);
+    return print(format_ == "json" ? json_text(entries) : std::move(page).take());
   }
 
   // Whether the argument KIND names an entry.
@@ -215,10 +216,12 @@ class Catalog final : public Command {
   Result<ExitCode> schedules() const {
     const auto all = schedule::schedules();
     if (format_ == "json") return print(json_text(Schedules{{all.begin(), all.end()}}));
-    std::string text = "schedules: pipeline schedules, for strategy.schedule\n";
-    for (const schedule::Schedule& one : all)
-      text += fmt::format("  {:<14} {}\n", one.name, one.summary);
-    return print(text);
+    Page page(paper_for(""));
+    page.line("schedules: pipeline schedules, for strategy.schedule");
+    Table table({"<", "<"});
+    for (const schedule::Schedule& one : all) table.row(one.name, one.summary);
+    page.table(table);
+    return print(std::move(page).take());
   }
 
   // Prints an entry with defaults and sources. Names are unique only within a kind, so all entries

@@ -142,7 +142,9 @@ class Check final : public Command {
       dims[each.path.substr(5)] = size;
     }
     FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims));
-    FORESHARD_TRY(write_result(output_, summary));
+    Page page(paper_for(output_));
+    page.add(summary);
+    FORESHARD_TRY(write_result(output_, std::move(page).take()));
     return kDone;
   }
 

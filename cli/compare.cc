@@ -95,13 +95,13 @@ Status fault_in(const SweepsGiven& given) {
 // \pre holds_sweep(a) or holds_sweep(b).
 // \return kInvalidInput if the other file is something else or an option has no effect; errors of
 //     sweep::compare and the readers of results files (kInvalidInput, kIo).
-Result<std::string> compared_sweeps(const SweepsGiven& given) {
+Result<std::string> compared_sweeps(const SweepsGiven& given, const Paper& paper) {
   FORESHARD_TRY(fault_in(given));
   FORESHARD_ASSIGN(const sweep::Results a, sweep_in(given.a));
   FORESHARD_ASSIGN(const sweep::Results b, sweep_in(given.b));
   FORESHARD_ASSIGN(const sweep::Comparison comparison, sweep::compare(a, b));
   return given.format == "json" ? sweep::comparison_json(a, b, comparison)
-                                : sweep::comparison_text(a, b, comparison, kMostPairs);
+                                : sweep::comparison_text(a, b, comparison, kMostPairs, paper);
 }
 
 Bytes largest(std::size_t characters) {
@@ -144,7 +144,8 @@ class Compare final : public Command {
       FORESHARD_ASSIGN(const std::string text, compared_sweeps({.a = study_.study(),
                                                                 .b = measurement_,
                                                                 .options = declaration_->given(),
-                                                                .format = format_}));
+                                                                .format = format_},
+                                                               paper_for(output_)));
       FORESHARD_TRY(write_result(output_, text));
       return kDone;
     }
@@ -160,7 +161,8 @@ class Compare final : public Command {
     FORESHARD_ASSIGN(const auto comparison, compared(environment));
     const std::string text =
         format_ == "json" ? compare::to_json(comparison)
-                          : compare::to_text(comparison, static_cast<std::size_t>(residuals_));
+                          : compare::to_text(comparison, static_cast<std::size_t>(residuals_),
+                                             paper_for(output_));
     FORESHARD_TRY(write_result(output_, text));
     return limit ? gate(comparison, *limit) : kDone;
   }
@@ -206,8 +208,9 @@ class Compare final : public Command {
                                                      .break_even = break_even_,
                                                      .metric = metric_},
                                                     environment));
-    FORESHARD_TRY(
-        write_result(output_, format_ == "json" ? report::to_json(sides) : report::to_text(sides)));
+    FORESHARD_TRY(write_result(output_, format_ == "json"
+                                            ? report::to_json(sides)
+                                            : report::to_text(sides, paper_for(output_))));
     return kDone;
   }
 

@@ -31,8 +31,9 @@ class Elastic final : public Command {
       fail(result.error());
       return result.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
-    FORESHARD_TRY(write_result(output_, format_ == "json" ? elastic::elastic_json(*result)
-                                                          : elastic::elastic_text(*result)));
+    FORESHARD_TRY(write_result(output_, format_ == "json"
+                                            ? elastic::elastic_json(*result)
+                                            : elastic::elastic_text(*result, paper_for(output_))));
     return kDone;
   }
 

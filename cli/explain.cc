@@ -38,8 +38,9 @@ class Explain final : public Command {
       if (option != "--why-not") continue;
       FORESHARD_ASSIGN(result.found.why_not, why_not(result, environment));
     }
-    FORESHARD_TRY(write_result(output_, format_ == "json" ? search::explanation_json(result)
-                                                          : search::explanation_text(result)));
+    FORESHARD_TRY(write_result(
+        output_, format_ == "json" ? search::explanation_json(result)
+                                   : search::explanation_text(result, paper_for(output_))));
     return kDone;
   }
 

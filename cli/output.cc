@@ -1,5 +1,7 @@
 #include "cli/output.h"
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <string>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -18,6 +21,12 @@ namespace {
 
 bool tells_its_severity(std::string_view message) {
   return message.starts_with("error:") || message.find(": error:") != std::string_view::npos;
+}
+
+// A variable of the environment; empty if it is not set.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace
@@ -69,11 +78,21 @@ Status refuse_trace(const std::string& trace, const std::string& output) {
   return refuse_same_place("--output", output, "--trace", trace);
 }
 
-bool colour_on_stdout() {
-  const char* terminal = std::getenv("TERM");
-  const char* refused = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') &&
-         terminal != nullptr && std::string_view(terminal) != "dumb";
+Paper paper_for(const std::string& path) {
+  constexpr std::size_t kNarrowest = 80;
+  constexpr std::size_t kWidest = 140;
+  const std::string terminal = variable("TERM");
+  const std::string width = variable("COLUMNS");
+  const bool is_terminal = (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
+  Paper paper{.colour = is_terminal && variable("NO_COLOR").empty() && !terminal.empty() &&
+                        terminal != "dumb"};
+  winsize size{};
+  std::size_t columns = 0;
+  std::from_chars(width.data(), width.data() + width.size(), columns);
+  if (columns == 0 && is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+    columns = size.ws_col;
+  if (columns > 0) paper.width = std::clamp(columns, kNarrowest, kWidest);
+  return paper;
 }
 
 Busy::Busy(std::string what) : what_(std::move(what)) {

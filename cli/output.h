@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/page.h"
 #include "base/result.h"
 #include "cli/exit_code.h"
 
@@ -33,9 +34,10 @@ Status refuse_same_place(std::string_view first_option, const std::string& first
 /// An error if --trace names stdout or the file of the result.
 Status refuse_trace(const std::string& trace, const std::string& output);
 
-/// Whether stdout should be coloured: it is a terminal, NO_COLOR is not set, and TERM is not
-/// "dumb".
-bool colour_on_stdout();
+/// The paper of a text for people that write_result() writes to `path`. Its width is that of the
+/// terminal, or COLUMNS of the environment where it is set, from 80 to 140; elsewhere the usual
+/// one. It is coloured on a terminal, unless NO_COLOR is set or TERM is "dumb".
+Paper paper_for(const std::string& path);
 
 // A line on a terminal's stderr that shows what the program is doing, and for how long.
 //

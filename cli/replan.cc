@@ -73,8 +73,9 @@ class Replan final : public Command {
       fail(as_given(result.error(), sets));
       return result.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
-    FORESHARD_TRY(write_result(output_, format_ == "json" ? elastic::replan_json(*result)
-                                                          : elastic::replan_text(*result)));
+    FORESHARD_TRY(write_result(output_, format_ == "json"
+                                            ? elastic::replan_json(*result)
+                                            : elastic::replan_text(*result, paper_for(output_))));
     return result->partial ? kPartial : kDone;
   }
 

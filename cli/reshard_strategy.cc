@@ -82,9 +82,10 @@ class ReshardStrategy final : public ReshardMode {
       fail(explained.error());
       return lost ? kInfeasible : kBadInput;
     }
-    const std::string text = options.format == "json"  ? to_json(*explained)
-                             : options.format == "csv" ? to_csv(*explained)
-                                                       : to_text(*explained);
+    const std::string text = options.format == "json" ? to_json(*explained)
+                             : options.format == "csv"
+                                 ? to_csv(*explained)
+                                 : to_text(*explained, paper_for(options.output));
     FORESHARD_TRY(write_result(options.output, text));
     return explained->peak_memory > explained->memory_capacity ? kInfeasible : kDone;
   }

@@ -58,7 +58,8 @@ class ReshardTensor final : public ReshardMode {
       return explanation.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
     FORESHARD_TRY(write_program(explanation->choice.best().plan, move));
-    FORESHARD_TRY(write_result(options.output, written(*explanation, options.format)));
+    FORESHARD_TRY(
+        write_result(options.output, written(*explanation, options.format, options.output)));
     return kDone;
   }
 
@@ -83,10 +84,11 @@ class ReshardTensor final : public ReshardMode {
     return write_result(program_, program::to_json(*program));
   }
 
-  static std::string written(const reshard::Explanation& explanation, const std::string& format) {
+  static std::string written(const reshard::Explanation& explanation, const std::string& format,
+                             const std::string& output) {
     if (format == "json") return reshard::to_json(explanation);
     if (format == "csv") return reshard::to_csv(explanation);
-    return reshard::to_text(explanation);
+    return reshard::to_text(explanation, paper_for(output));
   }
 
   std::string tensor_;

@@ -150,7 +150,7 @@ class Search final : public Command {
     FORESHARD_TRY(write_result(
         output_, format_ == "json"  ? graph_search_json(study, result, top_, study_.asked())
                  : format_ == "csv" ? graph_search_csv(result, top_)
-                                    : graph_search_text(study, result, top_)));
+                                    : graph_search_text(study, result, top_, paper_for(output_))));
     return result.simulated.empty() || !result.simulated.front().fits ? kInfeasible : kDone;
   }
 
@@ -166,7 +166,7 @@ class Search final : public Command {
   std::string written(const study::LoadedStudy& study, const search::SearchResult& result) const {
     if (format_ == "json") return search::search_json(study, result, top_, study_.asked());
     if (format_ == "csv") return search::search_csv(result, top_);
-    return search::search_text(study, result, top_);
+    return search::search_text(study, result, top_, paper_for(output_));
   }
 
   std::optional<Declaration> declaration_;

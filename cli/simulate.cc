@@ -99,8 +99,7 @@ class Simulate final : public Command {
   std::string written(const report::Report& report) const {
     if (format_ == "json") return report::to_json(report);
     if (format_ == "csv") return report::to_csv(report);
-    const bool to_terminal = output_.empty() || output_ == "-";
-    return report::to_text(report, {.colour = to_terminal && colour_on_stdout()});
+    return report::to_text(report, paper_for(output_));
   }
 
   std::optional<Declaration> declaration_;

@@ -218,7 +218,7 @@ class StudyCommand final : public Command {
   std::string text_of(const sweep::Results& results, const sweep::Ranking& ranking) const {
     if (format_ == "json") return sweep::sweep_json(results, ranking);
     if (format_ == "csv") return sweep::sweep_csv(results, ranking);
-    return sweep::sweep_text(results, ranking, top_);
+    return sweep::sweep_text(results, ranking, top_, paper_for(output_));
   }
 
   std::optional<Declaration> declaration_;

@@ -135,7 +135,8 @@ Result<ExitCode> TopologyCheck::run(const Environment& environment) const {
   FORESHARD_ASSIGN(const auto hardware, read_hardware(catalogue));
 
   const auto findings = implausible(config, cluster, hardware);
-  const std::string text = format_ == "json" ? to_json(findings) : to_text(findings);
+  const std::string text =
+      format_ == "json" ? to_json(findings) : to_text(findings, paper_for(output_));
   FORESHARD_TRY(write_result(output_, text));
   const bool warned = std::ranges::count(findings, Severity::kWarning, &Finding::severity) > 0;
   return strict_ && warned ? kGateFailed : kDone;
@@ -180,7 +181,7 @@ class Topology final : public Command {
     if (format_ == "dot") return to_dot(cluster);
     if (format_ == "simgrid") return to_simgrid(cluster);
     const ClusterSummary summary = summarize(cluster);
-    return format_ == "json" ? to_json(summary) : to_text(summary);
+    return format_ == "json" ? to_json(summary) : to_text(summary, paper_for(output_));
   }
 
   TopologyImport import_;

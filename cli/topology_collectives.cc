@@ -221,22 +221,6 @@ std::string why(const SizeRow& row) {
                      format(row.runner_up->time));
 }
 
-using Columns = std::vector<std::string>;
-
-void add_aligned(const std::vector<Columns>& lines, std::string& text) {
-  std::vector<std::size_t> width;
-  for (const Columns& line : lines) {
-    width.resize(std::max(width.size(), line.size()), 0);
-    for (std::size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], line[i].size());
-  }
-  for (const Columns& line : lines) {
-    std::string row;
-    for (std::size_t i = 0; i < line.size(); ++i)
-      row += fmt::format("{:<{}}", line[i], i + 1 < line.size() ? width[i] + 2 : 0);
-    text += row + "\n";
-  }
-}
-
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMostListed = 8;
   const std::vector<std::string> first(
@@ -246,39 +230,37 @@ std::string listed(const std::vector<std::string>& names) {
   return join(first) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-std::string to_text(const Collectives& table) {
-  std::string text = fmt::format(
-      "{} of {} {} on {} {} of {}; times by '{}', {}\n", table.operation, table.ranks,
-      plural(table.ranks, "rank"), table.nodes, plural(table.nodes, "node"), table.cluster,
-      table.communication,
-      table.chosen.empty() ? "tuner " + table.tuner : "algorithm " + table.chosen + " as given");
-  if (!table.left_out.empty()) text += "left out: " + listed(table.left_out) + "\n";
-  text += "\n";
-  std::vector<Columns> lines{{"size", "algorithm", "protocol", "channels", "time", "algbw", "busbw",
-                              "bottleneck", "NCCL's estimate", "runner-up"}};
-  for (const SizeRow& row : table.rows) {
+std::string to_text(const Collectives& results, const Paper& paper) {
+  Page page(paper);
+  page.line(fmt::format("{} of {} {} on {} {} of {}; times by '{}', {}", results.operation,
+                        results.ranks, plural(results.ranks, "rank"), results.nodes,
+                        plural(results.nodes, "node"), results.cluster, results.communication,
+                        results.chosen.empty() ? "tuner " + results.tuner
+                                               : "algorithm " + results.chosen + " as given"));
+  if (!results.left_out.empty()) page.line("left out: " + listed(results.left_out));
+  Table table({">size", "<algorithm", "<protocol", ">channels", ">time", ">algbw", ">busbw",
+               "<bottleneck", "<NCCL's estimate", "<runner-up"});
+  const auto bottleneck = [&](const FormUse& form) {
+    return form.bottleneck   ? fmt::format("{} ({})", form.bottleneck->link, form.bottleneck->kind)
+           : form.time > 0_s ? "its channels"
+                             : "-";
+  };
+  for (const SizeRow& row : results.rows) {
     const std::string nccl =
         row.nccl ? fmt::format("{} {}",
                                form_name(row.nccl->algorithm, comm::name_of(row.nccl->protocol)),
                                format(row.nccl->time))
                  : "-";
-    const auto bottleneck = [&](const FormUse& form) {
-      return form.bottleneck ? fmt::format("{} ({})", form.bottleneck->link, form.bottleneck->kind)
-             : form.time > 0_s ? "its channels"
-                               : "-";
-    };
-    lines.push_back({format(row.bytes), std::string(row.algorithm), std::string(row.protocol),
-                     fmt::format("{:g}", row.channels), format(row.time),
-                     format(row.algorithm_rate), format(row.bus_rate), bottleneck(row), nccl,
-                     why(row)});
+    table.row(format(row.bytes), row.algorithm, row.protocol, fmt::format("{:g}", row.channels),
+              format(row.time), format(row.algorithm_rate), format(row.bus_rate), bottleneck(row),
+              nccl, why(row));
     if (!row.all) continue;
     for (const FormUse& form : *row.all)
-      lines.push_back({"", "  " + std::string(form.algorithm), std::string(form.protocol),
-                       fmt::format("{:g}", form.channels), format(form.time), "", "",
-                       bottleneck(form), "", ""});
+      table.row("", fmt::format("  {}", form.algorithm), form.protocol,
+                fmt::format("{:g}", form.channels), format(form.time), "", "", bottleneck(form));
   }
-  add_aligned(lines, text);
-  return text;
+  page.table(table);
+  return std::move(page).take();
 }
 
 std::string number(double value) {
@@ -467,7 +449,7 @@ Result<ExitCode> TopologyCollectives::run(const Environment& environment) const 
   for (const SweepRow& row : rows) table.rows.push_back(row_of(cluster, row, all_));
   const std::string text = format_ == "csv"    ? to_csv(table)
                            : format_ == "json" ? record::text_of(record::write(table), 2)
-                                               : to_text(table);
+                                               : to_text(table, paper_for(output_));
   FORESHARD_TRY(write_result(output_, text));
   return kDone;
 }

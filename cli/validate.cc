@@ -254,7 +254,7 @@ class Validate final : public Command {
     const fs::path folder(folder_);
     FORESHARD_TRY(write_file(folder / "validation.txt", text));
     FORESHARD_TRY(write_file(folder / "validation.json", json));
-    return write_result("", format_ == "json" ? json : text);
+    return write_result("", format_ == "json" ? json : loop::to_text(validation, paper_for("")));
   }
 
   static ExitCode gate(const loop::Validation& validation, double limit) {

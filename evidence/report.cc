@@ -24,31 +24,21 @@ std::string cell(const std::optional<double>& number, const char* sign = "") {
   return *sign == '+' ? fmt::format("{:+.1f}", *number) : fmt::format("{:.1f}", *number);
 }
 
-constexpr std::size_t kNameWidth = 46;
-
-std::string shortened(const std::string& name) {
-  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+void add_row(Table& table, const std::string& name, const Summary& summary) {
+  const Statistics& time = summary.time;
+  table.row(name, summary.rows, summary.ok, summary.assumed, summary.unsupported,
+            summary.infeasible, cell(time.mape_pct), cell(time.median_ape_pct),
+            cell(time.p90_ape_pct), cell(time.bias_pct, "+"),
+            time.kendall_tau ? fmt::format("{:.2f}", *time.kendall_tau) : "-",
+            time.interval_coverage_pct ? fmt::format("{:.0f}", *time.interval_coverage_pct) : "-",
+            summary.memory.pairs > 0 ? cell(summary.memory.mape_pct) + " %" : "");
 }
 
-std::string line_of(const std::string& name, const Summary& summary) {
-  std::string line = fmt::format(
-      "{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}", shortened(name),
-      kNameWidth, summary.rows, summary.ok, summary.assumed, summary.unsupported,
-      summary.infeasible, cell(summary.time.mape_pct), cell(summary.time.median_ape_pct),
-      cell(summary.time.p90_ape_pct), cell(summary.time.bias_pct, "+"),
-      summary.time.kendall_tau ? fmt::format("{:.2f}", *summary.time.kendall_tau) : "-",
-      summary.time.interval_coverage_pct
-          ? fmt::format("{:.0f}", *summary.time.interval_coverage_pct)
-          : "-");
-  if (summary.memory.pairs > 0) line += fmt::format("  memory {} %", cell(summary.memory.mape_pct));
-  return line + "\n";
-}
-
-std::string section(const std::string& title, const std::map<std::string, Summary>& summaries) {
-  if (summaries.empty()) return "";
-  std::string text = "\n" + title + "\n";
-  for (const auto& [name, summary] : summaries) text += line_of(name, summary);
-  return text;
+void add_section(Table& table, const std::string& title,
+                 const std::map<std::string, Summary>& summaries) {
+  if (summaries.empty()) return;
+  table.row("\n" + title);
+  for (const auto& [name, summary] : summaries) add_row(table, name, summary);
 }
 
 // A value of the row's quantity as people read it.
@@ -56,7 +46,7 @@ std::string shown(const Outcome& row, double value) {
   return row.quantity == Quantity::kMemory ? format(value * 1_B) : format(value * 1_s);
 }
 
-std::string worst_rows(const Report& report) {
+void write_worst_rows(Page& page, const Report& report) {
   constexpr std::size_t kWorst = 5;
   std::vector<const Outcome*> rows;
   for (const Outcome& row : report.rows)
@@ -65,64 +55,63 @@ std::string worst_rows(const Report& report) {
     return std::abs(a->pair()->error_pct()) > std::abs(b->pair()->error_pct());
   });
   if (rows.size() > kWorst) rows.resize(kWorst);
-  if (rows.empty()) return "";
-  std::string text = "\nfarthest off\n";
-  for (const Outcome* row : rows) {
-    text += fmt::format("  {:<14} {:+7.1f} %  measured {}, predicted {}  ({})", row->id,
-                        row->pair()->error_pct(), shown(*row, *row->measured),
-                        shown(*row, *row->predicted), row->file);
-    if (!row->assumed.empty()) text += "; assumed: " + join(row->assumed);
-    text += "\n";
-  }
-  return text;
+  if (rows.empty()) return;
+  Table table({"<", ">", "<"});
+  for (const Outcome* row : rows)
+    table.row(row->id, fmt::format("{:+.1f} %", row->pair()->error_pct()),
+              fmt::format("measured {}, predicted {}  ({}){}{}", shown(*row, *row->measured),
+                          shown(*row, *row->predicted), row->file,
+                          row->assumed.empty() ? "" : "; assumed: ", join(row->assumed)));
+  page.line("\nfarthest off");
+  page.table(table);
 }
 
-std::string reasons(const Report& report) {
+void write_reasons(Page& page, const Report& report) {
   const auto counts = reasons_of(report.rows);
-  if (counts.empty()) return "";
-  std::string text = "\nrows without a prediction\n";
-  for (const auto& [reason, count] : counts) text += fmt::format("  {:>6}  {}\n", count, reason);
-  return text;
+  if (counts.empty()) return;
+  Table table({">", "<"});
+  for (const auto& [reason, count] : counts) table.row(count, reason);
+  page.line("\nrows without a prediction");
+  page.table(table);
 }
 
-std::string line_of(const std::string& name, const MeanRegret& mean) {
-  return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f} {:>6}\n", shortened(name), kNameWidth,
-                     mean.groups, mean.mean_pct, mean.worst_pct,
-                     mean.tau ? fmt::format("{:.2f}", *mean.tau) : "-");
-}
-
-std::string text_of(const Regret& regret) {
+void write_regret(Page& page, const Regret& regret) {
   if (regret.groups.empty())
-    return fmt::format("\nno {} strategies of one model were measured on the same devices\n",
-                       kFewestStrategies);
-  std::string text =
-      fmt::format("\n{:<{}} {:>6} {:>7} {:>7} {:>6}\n", "regret of a search, in percent",
-                  kNameWidth, "groups", "mean", "worst", "tau");
-  text += line_of("all", regret.overall);
-  for (const auto& [name, mean] : regret.files) text += line_of(name, mean);
+    return page.line(fmt::format(
+        "\nno {} strategies of one model were measured on the same devices", kFewestStrategies));
+  Table table({"<regret of a search, in percent", ">groups", ">mean", ">worst", ">tau"});
+  const auto add = [&](const std::string& name, const MeanRegret& mean) {
+    table.row(name, mean.groups, cell(mean.mean_pct), cell(mean.worst_pct),
+              mean.tau ? fmt::format("{:.2f}", *mean.tau) : "-");
+  };
+  add("all", regret.overall);
+  for (const auto& [name, mean] : regret.files) add(name, mean);
+  page.table(table);
   const auto worst = std::ranges::max_element(regret.groups, {}, &RegretGroup::regret_pct);
   if (worst->regret_pct > 0)
-    text += fmt::format("worst: of {} strategies of {} on {} {}, {} is taken, {} was the fastest\n",
-                        worst->strategies, worst->model, worst->devices, worst->device,
-                        worst->chosen, worst->fastest);
-  return text;
+    page.line(fmt::format("worst: of {} strategies of {} on {} {}, {} is taken, {} was the fastest",
+                          worst->strategies, worst->model, worst->devices, worst->device,
+                          worst->chosen, worst->fastest));
 }
 
 }  // namespace
 
-std::string to_text(const Report& report) {
-  std::string text =
-      fmt::format("{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}\n",
-                  "error in percent", kNameWidth, "rows", "ok", "assumed", "unsupp.", "infeas",
-                  "mean", "median", "p90", "bias", "tau", "within");
-  text += line_of("all", report.overall);
-  text += section("by tier", report.tiers);
-  text += section("by file", report.files);
-  text += section("by source", report.families);
-  text += section("by kernel", report.kernels);
-  text += to_text(collective_summary(report.rows));
-  if (report.regret) text += text_of(*report.regret);
-  return text + worst_rows(report) + reasons(report);
+std::string to_text(const Report& report, const Paper& paper) {
+  Page page(paper);
+  Table table({"<error in percent", ">rows", ">ok", ">assumed", ">unsupp.", ">infeas", ">mean",
+               ">median", ">p90", ">bias", ">tau", ">within",
+               report.overall.memory.pairs > 0 ? ">memory" : ">"});
+  add_row(table, "all", report.overall);
+  add_section(table, "by tier", report.tiers);
+  add_section(table, "by file", report.files);
+  add_section(table, "by source", report.families);
+  add_section(table, "by kernel", report.kernels);
+  page.table(table);
+  write(page, collective_summary(report.rows));
+  if (report.regret) write_regret(page, *report.regret);
+  write_worst_rows(page, report);
+  write_reasons(page, report);
+  return std::move(page).take();
 }
 
 const Record<Outcome>& record_of(const Outcome*) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "evidence/accuracy.h"
 
@@ -19,7 +20,7 @@ namespace foreshard::accuracy {
 /// Text for people: a table of summaries (all rows, tiers, files, sources, kernels) with the share
 /// of measurements within their intervals; collectives by operation (CollectiveSummary); the
 /// regret of searches; the five rows that are farthest off; and why rows have no prediction.
-std::string to_text(const Report& report);
+std::string to_text(const Report& report, const Paper& paper = {});
 
 /// Schema foreshard.accuracy/1 (`foreshard schema accuracy`).
 /// \param with_rows  whether "rows" is filled; otherwise it is empty.

@@ -433,13 +433,13 @@ std::vector<Finding> implausible(const ClusterConfig& config, const ClusterView&
   return findings;
 }
 
-std::string to_text(const std::vector<Finding>& findings) {
-  std::string text;
+std::string to_text(const std::vector<Finding>& findings, const Paper& paper) {
+  Page page(paper);
   for (const auto& f : findings)
-    text += fmt::format("{}: {}: {}: {}\n  help: {}\n", name_of(f.severity), f.rule, f.place,
-                        f.message, f.remedy);
-  if (findings.empty()) text = fmt::format("nothing implausible ({} rules)\n", kRules);
-  return text;
+    page.line(fmt::format("{}: {}: {}: {}\n  help: {}", name_of(f.severity), f.rule, f.place,
+                          f.message, f.remedy));
+  if (findings.empty()) page.line(fmt::format("nothing implausible ({} rules)", kRules));
+  return std::move(page).take();
 }
 
 const record::Record<Finding>& record_of(const Finding*) {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 
 #include "topology/cluster_config.h"
@@ -48,7 +49,7 @@ std::span<const PlausibilityRule> plausibility_rules();
 std::vector<Finding> implausible(const ClusterConfig& config, const ClusterView& cluster,
                                  const Hardware& hardware);
 
-std::string to_text(const std::vector<Finding>& findings);
+std::string to_text(const std::vector<Finding>& findings, const Paper& paper = {});
 /// \return a JSON object of the schema foreshard.findings/1, then a line feed.
 std::string to_json(const std::vector<Finding>& findings);
 struct FindingsResult;

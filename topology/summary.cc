@@ -128,34 +128,33 @@ ClusterSummary summarize(const ClusterView& cluster) {
   return result;
 }
 
-std::string to_text(const ClusterSummary& summary) {
+std::string to_text(const ClusterSummary& summary, const Paper& paper) {
+  Page page(paper);
   std::string text =
       fmt::format("cluster {}: {} {}", summary.name, summary.nodes, plural(summary.nodes, "node"));
   for (const auto& [type, count] : summary.devices) text += fmt::format(", {} x {}", count, type);
   text += "\nvertices:";
   for (const auto& [kind, count] : summary.vertices) text += fmt::format(" {} {}", count, kind);
-  text += "\nlinks (payload rate and latency of one direction):\n";
-  for (const auto& link : summary.links) {
-    text += fmt::format("  {:<8} {:>8} x {:>12} {:>9}", name_of(link.kind), link.count,
-                        format(link.bandwidth), format(link.latency));
-    text += link.down == 0 ? "\n" : fmt::format("  ({} down)\n", link.down);
-  }
-  text += "bisection bandwidth: ";
-  if (summary.bisection) text += format(*summary.bisection) + ", ";
-  text += summary.bisection_note + "\nroutes:\n";
+  page.line(text + "\nlinks (payload rate and latency of one direction):");
+  Table table({"<", ">", ">", ">", "<"});
+  for (const auto& link : summary.links)
+    table.row(name_of(link.kind), fmt::format("{} x", link.count), format(link.bandwidth),
+              format(link.latency), link.down == 0 ? "" : fmt::format("({} down)", link.down));
+  page.table(table);
+  page.line(fmt::format("bisection bandwidth: {}{}\nroutes:",
+                        summary.bisection ? format(*summary.bisection) + ", " : "",
+                        summary.bisection_note));
   for (const auto& route : summary.routes) {
-    text += fmt::format("  {} to {}: ", route.from, route.to);
-    if (!route.bandwidth) {
-      text += route.error + "\n";
-      continue;
-    }
-    text += fmt::format("{}, {}\n", format(*route.bandwidth), format(*route.latency));
-    for (std::size_t i = 0; i < route.links.size() && i < kMostLinksPrinted; ++i)
-      text += "    " + route.links[i] + "\n";
-    if (route.links.size() > kMostLinksPrinted)
-      text += fmt::format("    and {} more\n", route.links.size() - kMostLinksPrinted);
+    page.line(fmt::format(
+        "  {} to {}: {}", route.from, route.to,
+        route.bandwidth ? fmt::format("{}, {}", format(*route.bandwidth), format(*route.latency))
+                        : route.error));
+    const std::size_t shown = std::min(route.links.size(), kMostLinksPrinted);
+    for (std::size_t i = 0; i < shown; ++i) page.line("    " + route.links[i]);
+    if (route.links.size() > shown)
+      page.line(fmt::format("    and {} more", route.links.size() - shown));
   }
-  return text;
+  return std::move(page).take();
 }
 
 const Record<LinkClass>& record_of(const LinkClass*) {

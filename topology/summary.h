@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 
 #include "topology/cluster_view.h"
@@ -56,7 +57,7 @@ std::optional<BytesPerSecond> bisection_bandwidth(const ClusterView& cluster);
 /// the next and the last node, and to the last device.
 ClusterSummary summarize(const ClusterView& cluster);
 
-std::string to_text(const ClusterSummary& summary);
+std::string to_text(const ClusterSummary& summary, const Paper& paper = {});
 std::string to_json(const ClusterSummary& summary);
 const record::Record<ClusterSummary>& record_of(const ClusterSummary*);
 

@@ -23,7 +23,6 @@ using internal::kUnknown;
 using internal::shown;
 using record::at;
 using record::Record;
-using report::right;
 
 struct PartName {
   const char* key;
@@ -74,17 +73,14 @@ std::vector<PolicyReport> policies_of(const ElasticResult& run) {
   return policies;
 }
 
-std::string causes_text(const ElasticResult& result) {
-  if (result.causes.empty()) return "";
-  std::string text =
-      fmt::format("\n  {:<34} {} {} {} {}\n", "What fails", right("units", 7),
-                  right("MTBF of one", 12), right("of the run", 11), right("repair", 8));
+void write_causes(Page& page, const ElasticResult& result) {
+  if (result.causes.empty()) return;
+  Table table({"<What fails", ">units", ">MTBF of one", ">of the run", ">repair"});
   for (const CauseFigures& cause : result.causes)
-    text += fmt::format("  {:<34} {} {} {} {}\n", cause.name, right(grouped(cause.units), 7),
-                        right(shown(cause.mtbf), 12), right(shown(cause.between), 11),
-                        right(cause.takes ? shown(cause.repair) : "-", 8));
-  return text + fmt::format("  {:<34} {} {} {}\n", "all that are known", right("", 7),
-                            right("", 12), right(shown(result.between), 11));
+    table.row(cause.name, grouped(cause.units), shown(cause.mtbf), shown(cause.between),
+              cause.takes ? shown(cause.repair) : "-");
+  table.row("all that are known", "", "", shown(result.between));
+  page.table(table);
 }
 
 std::string checkpoint_text(const ElasticResult& result) {
@@ -96,50 +92,45 @@ std::string checkpoint_text(const ElasticResult& result) {
                      c.rule == "given" ? "given" : "the optimum by " + c.rule);
 }
 
-std::string policies_text(const ElasticResult& result) {
+void write_policies(Page& page, const ElasticResult& result) {
   const bool bounds = !result.without_rate.empty();
-  const std::size_t wide = bounds ? 11 : 8;  // width of times
-  std::string text =
-      fmt::format("\n  {:<8} {} {} {} {} {} {} {} {}\n", "policy", right("goodput", 9),
-                  right("mean", wide), right("p10", wide), right("median", wide),
-                  right("p90", wide), right("stops", 6), right("moved", 9), right("rent/USD", 9));
   const std::string at_least = bounds ? ">= " : "";
-  const auto time = [&](Seconds value) { return right(at_least + days(value), wide); };
+  const auto time = [&](Seconds value) { return at_least + days(value); };
+  Table table(
+      {"<policy", ">goodput", ">mean", ">p10", ">median", ">p90", ">stops", ">moved", ">rent/USD"});
   for (const PolicyFigures& figures : result.policies) {
-    text += fmt::format("  {:<8} ", yaml::name_of(figures.policy));
     if (!figures.unknown.empty()) {
-      text += fmt::format("{}: {}\n", kUnknown, figures.unknown);
+      table.row(yaml::name_of(figures.policy), kUnknown);
+      table.note(figures.unknown);
       continue;
     }
-    const std::string goodput = (bounds ? "<= " : "") + report::percent(figures.goodput);
-    const std::string rent =
-        figures.rent ? at_least + report::scaled(*figures.rent / 1_USD) : kUnknown;
     const Spread& of = figures.time;
-    text += fmt::format("{} {} {} {} {} {} {} {}\n", right(goodput, 9), time(of.mean), time(of.p10),
-                        time(of.median), time(of.p90),
-                        right(fmt::format("{:.1f}", figures.interrupted), 6),
-                        right(format(figures.moved), 9), right(rent, 9));
+    table.row(yaml::name_of(figures.policy),
+              (bounds ? "<= " : "") + report::percent(figures.goodput), time(of.mean), time(of.p10),
+              time(of.median), time(of.p90), fmt::format("{:.1f}", figures.interrupted),
+              format(figures.moved),
+              figures.rent ? at_least + report::scaled(*figures.rent / 1_USD) : kUnknown);
   }
-  return text;
+  page.table(table);
 }
 
 // Where no time was spent, rounding may leave a smaller sum of hours than this: "-0.000".
 constexpr double kLeastShown = 5e-4;
 
-std::string parts_text(const ElasticResult& result) {
-  std::string text = fmt::format("\n  {:<8}", "of 100 h");
-  for (const PartName& name : kPartNames) text += right(name.label, 9);
-  text += "\n";
+void write_parts(Page& page, const ElasticResult& result) {
+  std::vector<std::string> heads{"<of 100 h"};
+  for (const PartName& name : kPartNames) heads.push_back(std::string(">") + name.label);
+  Table table(std::move(heads));
   for (const PolicyFigures& figures : result.policies) {
     if (!figures.unknown.empty()) continue;
-    text += fmt::format("  {:<8}", yaml::name_of(figures.policy));
+    std::vector<std::string> cells{std::string(yaml::name_of(figures.policy))};
     for (const PartName& name : kPartNames) {
       const double share = 100 * (figures.parts.*name.part / figures.parts.total());
-      text += right(fmt::format("{:.3f}", std::abs(share) < kLeastShown ? 0 : share), 9);
+      cells.push_back(fmt::format("{:.3f}", std::abs(share) < kLeastShown ? 0 : share));
     }
-    text += "\n";
+    table.add(std::move(cells));
   }
-  return text;
+  page.table(table);
 }
 
 // Comes first if the strategy of the run, or of one of its arrangements, leaves less than the
@@ -151,12 +142,11 @@ std::string tight_text(const ElasticResult& result) {
                   : "";
 }
 
-std::string arrangements_text(const ElasticResult& result) {
-  std::string text;
+void write_arrangements(Page& page, const ElasticResult& result) {
+  Table table({"<Strategies that runs came to", ">step", "<"});
   for (const ArrangementFigures& each : result.arrangements) {
     const Arrangement& arrangement = each.arrangement;
     if (arrangement == Arrangement{.nodes = result.nodes}) continue;
-    if (text.empty()) text = "\nStrategies that runs came to\n";
     const std::string where =
         arrangement.replicas_lost > 0
             ? fmt::format("{} {} lost", arrangement.replicas_lost,
@@ -164,12 +154,11 @@ std::string arrangements_text(const ElasticResult& result) {
             : fmt::format("{} {}", arrangement.nodes, plural(arrangement.nodes, "node"));
     const std::string idle =
         each.idle > 0 ? fmt::format(" ({} {} idle)", each.idle, plural(each.idle, "device")) : "";
-    text +=
-        fmt::format("  {:<15} {}  {}{}\n", where, right(each.step ? format(*each.step) : "-", 8),
-                    each.step ? each.strategy : "none fits: the run waits",
-                    each.tight ? idle + " (TIGHT)" : idle);
+    table.row(where, each.step ? format(*each.step) : "-",
+              (each.step ? each.strategy : "none fits: the run waits") + idle +
+                  (each.tight ? " (TIGHT)" : ""));
   }
-  return text;
+  page.table(table);
 }
 
 }  // namespace
@@ -299,12 +288,13 @@ std::string elastic_json(const ElasticResult& result) {
   return record::text_of(record::write(result), 2);
 }
 
-std::string elastic_text(const ElasticResult& result) {
-  std::string text = tight_text(result);
-  for (const std::string& remark : evidence_of(result)) text += "! " + remark + "\n";
-  text += fmt::format(
+std::string elastic_text(const ElasticResult& result, const Paper& paper) {
+  Page page(paper);
+  page.add(tight_text(result));
+  for (const std::string& remark : evidence_of(result)) page.line("! " + remark);
+  page.line(fmt::format(
       "{} on {}: {}\n  {}, {} steps of {} ({} to {}): {} without failures and checkpoints\n  {} "
-      "{}{}, {} {}\n",
+      "{}{}, {} {}",
       result.model, result.cluster, result.strategy, result.train,
       grouped(static_cast<std::int64_t>(result.steps)), format(result.step), format(result.low),
       format(result.high), days(result.ideal()), grouped(result.nodes),
@@ -312,18 +302,19 @@ std::string elastic_text(const ElasticResult& result) {
       result.spares > 0
           ? fmt::format(" and {} {}", grouped(result.spares), plural(result.spares, "spare"))
           : "",
-      grouped(result.histories), result.histories == 1 ? "history" : "histories");
-  text += causes_text(result);
+      grouped(result.histories), result.histories == 1 ? "history" : "histories"));
+  write_causes(page, result);
   if (!result.without_rate.empty())
-    text += fmt::format("  nobody has counted {}: with them, goodput and time are {}\n",
-                        join(result.without_rate), kUnknown);
-  text += checkpoint_text(result);
-  text += policies_text(result);
-  text += fmt::format(
-      "  percentiles are of failures; by its interval, the step is {:+.0f} % to {:+.0f} % off\n",
-      100 * (result.low / result.step - 1), 100 * (result.high / result.step - 1));
-  text += parts_text(result);
-  return text + arrangements_text(result);
+    page.line(fmt::format("  nobody has counted {}: with them, goodput and time are {}",
+                          join(result.without_rate), kUnknown));
+  page.add(checkpoint_text(result));
+  write_policies(page, result);
+  page.line(fmt::format(
+      "  percentiles are of failures; by its interval, the step is {:+.0f} % to {:+.0f} % off",
+      100 * (result.low / result.step - 1), 100 * (result.high / result.step - 1)));
+  write_parts(page, result);
+  write_arrangements(page, result);
+  return std::move(page).take();
 }
 
 }  // namespace foreshard::elastic

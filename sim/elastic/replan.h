@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -98,7 +99,7 @@ Result<Replan> replan(const study::LoadedStudy& before, study::LoadedStudy after
 const record::Record<Replan>& record_of(const Replan*);
 /// Schema foreshard.replan/1.
 std::string replan_json(const Replan& result);
-std::string replan_text(const Replan& result);
+std::string replan_text(const Replan& result, const Paper& paper = {});
 
 }  // namespace foreshard::elastic
 

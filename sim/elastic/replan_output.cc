@@ -25,8 +25,9 @@ bool intervals_overlap(const Replan& result) {
   return result.before.low <= result.after.high && result.after.low <= result.before.high;
 }
 
-std::string line_of(std::string_view label, const Running& running, const std::string& more) {
-  return fmt::format("  {:<10}{}\n            step {} ({}){}, {} {}{}, headroom {}{}\n", label,
+// The strategy, and below it its figures.
+std::string words_of(const Running& running, const std::string& more) {
+  return fmt::format("{}\nstep {} ({}){}, {} {}{}, headroom {}{}",
                      search::in_words(running.strategy), format(running.step),
                      search::interval_text(running), more, grouped(running.strategy.devices()),
                      plural(running.strategy.devices(), "device"),
@@ -54,27 +55,26 @@ std::string chosen_text(const Replan& result) {
 
 std::string slices_text(const Replan& result) {
   if (result.move)
-    return fmt::format(
-        "  slices    {} between {} {} of devices, {}; nothing is lost\n", format(result.bytes()),
-        grouped(std::ssize(result.move->conversion.transfers)),
-        plural(std::ssize(result.move->conversion.transfers), "pair"), shown(result.slices()));
+    return fmt::format("{} between {} {} of devices, {}; nothing is lost", format(result.bytes()),
+                       grouped(std::ssize(result.move->conversion.transfers)),
+                       plural(std::ssize(result.move->conversion.transfers), "pair"),
+                       shown(result.slices()));
   return fmt::format(
-      "  slices    {} of {} are lost with what failed: all ranks go back to the last\n"
-      "            checkpoint and read {}, {}\n",
+      "{} of {} are lost with what failed: all ranks go back to the last checkpoint and read {}, "
+      "{}",
       format(result.lost), format(result.checkpoint), format(result.read), shown(result.slices()));
 }
 
 std::string stall_text(const Replan& result) {
-  std::string text = fmt::format("  stands    {}: ", shown(result.stall()));
+  std::string text = shown(result.stall()) + ": ";
   if (!result.failed.empty()) text += fmt::format("detection {}, ", shown(result.costs.detection));
-  text +=
-      fmt::format("restart {}, slices {}\n", shown(result.costs.restart), shown(result.slices()));
+  text += fmt::format("restart {}, slices {}", shown(result.costs.restart), shown(result.slices()));
   if (result.stall()) return text;
   std::vector<std::string> missing;
   if (!result.failed.empty() && !result.costs.detection) missing.emplace_back("--detection");
   if (!result.costs.restart) missing.emplace_back("--restart");
   if (!result.slices()) missing.emplace_back("--storage");
-  return text + fmt::format("            UNKNOWN: no study tells it; give {}\n", join(missing));
+  return text + fmt::format("\nUNKNOWN: no study tells it; give {}", join(missing));
 }
 
 }  // namespace
@@ -129,26 +129,31 @@ std::string replan_json(const Replan& result) {
   return record::text_of(record::write(result), 2);
 }
 
-std::string replan_text(const Replan& result) {
+std::string replan_text(const Replan& result, const Paper& paper) {
   const std::array<const study::Unmeasured*, 2> both{&result.before.unmeasured,
                                                      &result.after.unmeasured};
-  std::string text = study::evidence_text(both, "step");
-  text += fmt::format("{}: {}\n\n", result.model, change_text(result));
+  Page page(paper);
+  page.add(study::evidence_text(both, "step"));
+  page.line(fmt::format("{}: {}\n", result.model, change_text(result)));
   if (result.after.tight)
-    text += "  TIGHT: the strategy afterwards leaves less than the study's memory margin\n";
-  text += line_of("before", result.before, "");
-  text += line_of("after", result.after,
-                  fmt::format(" ({:+.1f} %){}", 100 * (result.after.step / result.before.step - 1),
-                              chosen_text(result)));
+    page.line("  TIGHT: the strategy afterwards leaves less than the study's memory margin");
+  Table table({"<", "<"});
+  table.row("before", words_of(result.before, ""));
+  std::string after =
+      words_of(result.after,
+               fmt::format(" ({:+.1f} %){}", 100 * (result.after.step / result.before.step - 1),
+                           chosen_text(result)));
   if (intervals_overlap(result))
-    text +=
-        "            the intervals of the two steps overlap: a machine may order them otherwise\n";
+    after += "\nthe intervals of the two steps overlap: a machine may order them otherwise";
   if (!result.not_kept.empty())
-    text += fmt::format("  the old strategy is not kept: {}\n", result.not_kept);
+    after += fmt::format("\nthe old strategy is not kept: {}", result.not_kept);
   if (!result.after.use.empty())
-    text += fmt::format("  ranks run on {} alone\n", join(result.after.use));
-  text += slices_text(result);
-  return text + stall_text(result);
+    after += fmt::format("\nranks run on {} alone", join(result.after.use));
+  table.row("after", after);
+  table.row("slices", slices_text(result));
+  table.row("stands", stall_text(result));
+  page.table(table);
+  return std::move(page).take();
 }
 
 }  // namespace foreshard::elastic

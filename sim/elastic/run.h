@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -125,6 +126,6 @@ Result<ElasticResult> run_elastic(const LoadedTimeline& timeline, const ElasticO
 const record::Record<ElasticResult>& record_of(const ElasticResult*);
 /// Schema foreshard.elastic/1.
 std::string elastic_json(const ElasticResult& result);
-std::string elastic_text(const ElasticResult& result);
+std::string elastic_text(const ElasticResult& result, const Paper& paper = {});
 
 }  // namespace foreshard::elastic

@@ -8,21 +8,6 @@
 namespace foreshard::report {
 namespace {
 
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-}
-
-std::string cut(std::string_view text, std::size_t width) {
-  if (columns(text) <= width) return std::string(text);
-  std::size_t end = 0;
-  for (std::size_t seen = 0; end < text.size(); ++end) {
-    if (!begins_character(text[end])) continue;
-    if (seen + 1 == width) break;
-    ++seen;
-  }
-  return std::string(text.substr(0, end)) + "…";
-}
-
 struct Scale {
   double scale;
   std::string_view word;
@@ -57,23 +42,6 @@ std::string watt_hours(Joules energy) {
 
 std::string percent(double ratio) {
   return fmt::format("{:.1f} %", 100 * ratio);
-}
-
-std::size_t columns(std::string_view text) {
-  std::size_t count = 0;
-  for (const char c : text) count += begins_character(c) ? 1 : 0;
-  return count;
-}
-
-std::string left(std::string_view text, std::size_t width) {
-  std::string result = cut(text, width);
-  result.append(width - columns(result), ' ');
-  return result;
-}
-
-std::string right(std::string_view text, std::size_t width) {
-  const std::string result = cut(text, width);
-  return std::string(width - columns(result), ' ') + result;
 }
 
 }  // namespace foreshard::report

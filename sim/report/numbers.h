@@ -2,8 +2,6 @@
 /// Numbers formatted for people.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,12 +16,5 @@ std::string scaled(double number);
 std::string watt_hours(Joules energy);
 /// "68.0 %".
 std::string percent(double ratio);
-
-/// Columns that a text takes on a terminal: the number of its code points.
-std::size_t columns(std::string_view text);
-/// `text` padded to `width` columns with spaces after it (left) or before it (right); longer texts
-/// are cut with "…".
-std::string left(std::string_view text, std::size_t width);
-std::string right(std::string_view text, std::size_t width);
 
 }  // namespace foreshard::report

@@ -10,7 +10,6 @@
 #include "base/quantity.h"
 #include "base/record/record.h"
 
-#include "sim/report/internal/page.h"
 #include "sim/report/json.h"
 #include "sim/report/numbers.h"
 #include "sim/study/records.h"
@@ -84,37 +83,32 @@ std::string change_of(double a, double b) {
 void write_changes(Page& page, const SideBySide& sides) {
   page.heading("What differs", sides.changes.empty() ? "" : "step of A with it alone as in B");
   if (sides.changes.empty()) page.line("  Nothing of what they were made from.");
-  constexpr std::size_t kMost = 30;
-  const std::size_t rows = std::min(kMost, sides.changes.size());
+  Table table({"<", ">"});
+  constexpr std::int64_t kMost = 30;
   const std::optional<double> step = sides.a.figure("step");
-  for (std::size_t i = 0; i < rows; ++i) {
-    const Change& change = sides.changes[i];
+  for (const Change& change : sides.changes) {
     const std::string effect =
         change.step && step
             ? fmt::format("{} {}", format(*change.step), change_of(*step, change.step->in_base()))
             : "";
-    page.line(fmt::format("  {}{}", left(change.key, 54), right(effect, 24)));
-    page.line(fmt::format("      {} -> {}", change.a.empty() ? "none" : change.a,
-                          change.b.empty() ? "none" : change.b));
+    table.row(change.key, effect);
+    table.note(fmt::format("{} -> {}", change.a.empty() ? "none" : change.a,
+                           change.b.empty() ? "none" : change.b));
   }
-  if (sides.changes.size() > rows)
-    page.line(
-        fmt::format("  ... and {} more (--format json has all)", sides.changes.size() - rows));
+  page.table(std::move(table), kMost, "(--format json has all)");
 }
 
 void write_terms(Page& page, const SideBySide& sides) {
   constexpr double kRounding = 1e-9;
   page.heading("Where the time goes", "by difference");
-  page.line(
-      fmt::format("  {}{}{}{}", left("", 34), right("A", 13), right("B", 13), right("B - A", 15)));
+  Table table({"<", ">A", ">B", ">B - A"});
   for (const SharedTerm& term : shared_terms(sides.a.breakdown, sides.b.breakdown)) {
     if (term.a == 0_s && term.b == 0_s) continue;
     // Sums of the same times in different orders count as equal.
     const bool same = std::abs((term.b - term.a).in_base()) < kRounding * term.a.in_base();
-    page.line(fmt::format("  {}{}{}{}", left(label_of(term), 34), right(format(term.a), 13),
-                          right(format(term.b), 13),
-                          right(format(same ? 0_s : term.b - term.a), 15)));
+    table.row(label_of(term), format(term.a), format(term.b), format(same ? 0_s : term.b - term.a));
   }
+  page.table(table);
 }
 
 // Interval of the step in one column: "1.92-2.4 s".
@@ -146,14 +140,14 @@ std::vector<SharedFigure> figures_of(const SideBySide& sides) {
 
 void write_figures(Page& page, const SideBySide& sides) {
   page.heading("What comes out", "");
+  Table table({"<", ">A", ">B", ">"});
   for (const auto& [what, unit, a, b] : figures_of(sides)) {
     if (!a && !b) continue;
-    page.line(fmt::format("  {}{}{}{}", left(what, 28), right(shown(a, unit), 16),
-                          right(shown(b, unit), 16), right(a && b ? change_of(*a, *b) : "", 15)));
+    table.row(what, shown(a, unit), shown(b, unit), a && b ? change_of(*a, *b) : "");
   }
   if (sides.a.low && sides.b.low)
-    page.line(fmt::format("  {}{}{}", left("8 of 10 steps within", 28),
-                          right(interval_of(sides.a), 16), right(interval_of(sides.b), 16)));
+    table.row("8 of 10 steps within", interval_of(sides.a), interval_of(sides.b));
+  page.table(table);
   if (sides.intervals_overlap())
     page.remark("!", "the intervals of the two steps overlap: a machine may order them otherwise",
                 Tone::kWarn);
@@ -337,8 +331,8 @@ void sort_by_effect(SideBySide& sides) {
   });
 }
 
-std::string to_text(const SideBySide& sides) {
-  Page page(false);
+std::string to_text(const SideBySide& sides, const Paper& paper) {
+  Page page(paper);
   page.box("side by side", {{"A", fmt::format("{}: {} on {}, {}", sides.a.name, sides.a.model,
                                               sides.a.cluster, sides.a.strategy)},
                             {"B", fmt::format("{}: {} on {}, {}", sides.b.name, sides.b.model,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -101,7 +102,7 @@ struct SideBySide {
 void sort_by_effect(SideBySide& sides);
 
 const record::Record<SideBySide>& record_of(const SideBySide*);
-std::string to_text(const SideBySide& sides);
+std::string to_text(const SideBySide& sides, const Paper& paper = {});
 /// Schema foreshard.side_by_side/1.
 std::string to_json(const SideBySide& sides);
 

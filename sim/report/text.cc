@@ -8,11 +8,11 @@
 #include <map>
 #include <vector>
 
+#include "base/page.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
 #include "sim/report/internal/disturbed.h"
-#include "sim/report/internal/page.h"
 #include "sim/report/numbers.h"
 #include "sim/study/records.h"
 
@@ -38,16 +38,14 @@ std::string described(const sim::Speed& speed) {
 void write_sensitivities(Page& page, const sim::Sensitivities& sensitivities) {
   constexpr double kLeast = 5e-4;  // smallest elasticity, or saving by 10 % more, to show
   page.heading("What faster parts buy", "each alone, algorithms held");
-  page.line(fmt::format("  {}{}{}{}", left("", 44), right("by 1 %", 10), right("by 10 %", 11),
-                        right("then", 11)));
+  Table table({"<", ">by 1 %", ">by 10 %", ">then"});
   for (const sim::Sensitivity& one : sensitivities.of) {
     const double saved = 1 - one.step_at_more / sensitivities.step;
     if (-one.elasticity < kLeast && saved < kLeast) continue;
-    page.line(fmt::format("  {}{}{}{}", left(described(one.speed), 44),
-                          right(fmt::format("{:.2f} %", -one.elasticity), 10),
-                          right(fmt::format("{:.1f} %", 100 * saved), 11),
-                          right(format(one.step_at_more), 11)));
+    table.row(described(one.speed), fmt::format("{:.2f} %", -one.elasticity), percent(saved),
+              format(one.step_at_more));
   }
+  page.table(table);
 }
 
 // The first line about a step that does not run: it precedes all times.
@@ -68,21 +66,23 @@ void write_result(Page& page, const Report& report) {
   const sim::Prediction& prediction = report.prediction;
   const double step = prediction.step.in_base();
   const auto devices = static_cast<double>(prediction.devices);
+  Table table({"<", "<"});
   page.line();
   if (prediction.interruption) {
-    page.line(fmt::format(
-        "  {}  {}   {}", left("step time", 12), page.toned("never", Tone::kBad),
-        page.toned(fmt::format("nothing moves any more after {}", format(prediction.step)),
-                   Tone::kFaint)));
-    return;
+    table.row("step time", page.toned("never", Tone::kBad) + "   " +
+                               page.toned(fmt::format("nothing moves any more after {}",
+                                                      format(prediction.step)),
+                                          Tone::kFaint));
+    return page.table(table);
   }
   if (!prediction.fits) page.line("  With enough memory it would take:");
-  page.line(fmt::format(
-      "  {}  {}   {}", left("step time", 12), page.toned(format(prediction.step), Tone::kStrong),
-      page.toned(fmt::format("between {} and {}", format(prediction.low), format(prediction.high)),
-                 Tone::kFaint)));
+  table.row("step time",
+            fmt::format("{}   {}", page.toned(format(prediction.step), Tone::kStrong),
+                        page.toned(fmt::format("between {} and {}", format(prediction.low),
+                                               format(prediction.high)),
+                                   Tone::kFaint)));
   if (!prediction.interval_source.text.empty())
-    page.remark(left("interval", 12) + " ", prediction.interval_source.text, Tone::kFaint);
+    table.row("interval", prediction.interval_source.text);
   if (report.measured) {
     std::string words = fmt::format(
         "{} of the step rests on times that were given; {} of {} rows are used",
@@ -94,25 +94,23 @@ void write_result(Page& page, const Report& report) {
     if (report.measured->unused.size() > kMostUnused)
       words += fmt::format("; and {} more (--format json lists all)",
                            report.measured->unused.size() - kMostUnused);
-    page.remark(left("measured", 12) + " ", words, Tone::kFaint);
+    table.row("measured", words);
   }
   if (prediction.routing) {
     const sim::ExpertLoadSpread& routing = *prediction.routing;
-    page.remark(left("routing", 12) + " ",
-                fmt::format("the busiest rank gets {:.2f} times its share of the tokens ({:.2f} in "
-                            "5 of 100 drawn steps); 90 of 100 take {} to {}",
-                            routing.mean_load, routing.high_load, format(routing.low),
-                            format(routing.high)),
-                Tone::kFaint);
+    table.row("routing",
+              fmt::format("the busiest rank gets {:.2f} times its share of the tokens ({:.2f} in "
+                          "5 of 100 drawn steps); 90 of 100 take {} to {}",
+                          routing.mean_load, routing.high_load, format(routing.low),
+                          format(routing.high)));
   }
   if (const auto& drawn = report.drawn)
-    page.remark(left("branches", 12) + " ",
-                fmt::format("{} on average over {} steps whose branches were drawn anew, {} "
-                            "(median), 80 of 100 between {} and {}",
-                            format(drawn->mean), drawn->draws, format(drawn->median),
-                            format(drawn->low), format(drawn->high)),
-                Tone::kFaint);
-  if (step <= 0) return;
+    table.row("branches",
+              fmt::format("{} on average over {} steps whose branches were drawn anew, {} "
+                          "(median), 80 of 100 between {} and {}",
+                          format(drawn->mean), drawn->draws, format(drawn->median),
+                          format(drawn->low), format(drawn->high)));
+  if (step <= 0) return page.table(table);
   const bool has_tokens = prediction.tokens > 0;
   const std::string samples =
       fmt::format("{} {}s/s", scaled(prediction.samples / step), report.subject.sample);
@@ -124,22 +122,24 @@ void write_result(Page& page, const Report& report) {
   if (has_tokens && report.subject.computed_per_token > 1)
     tokens += fmt::format(" of samples ({} computed)",
                           scaled(prediction.tokens / step * report.subject.computed_per_token));
-  page.line(
-      fmt::format("  {}  {}{}{}", left("throughput", 12), tokens, has_tokens ? ", " : "", samples));
-  page.line(fmt::format("  {}  {}, {:.1f} TFLOP/s, {} of the peak (MFU)", left("each device", 12),
-                        each, prediction.model_tflops_per_device, percent(prediction.mfu)));
+  table.row("throughput", tokens + (has_tokens ? ", " : "") + samples);
+  table.row("each device",
+            fmt::format("{}, {:.1f} TFLOP/s, {} of the peak (MFU)", each,
+                        prediction.model_tflops_per_device, percent(prediction.mfu)));
   if (prediction.idle + prediction.down > 0)
-    page.line(fmt::format("  {}  {} used, {} idle, {} down; rates are per device used",
-                          left("devices", 12), grouped(prediction.devices),
-                          grouped(prediction.idle), grouped(prediction.down)));
+    table.row("devices", fmt::format("{} used, {} idle, {} down; rates are per device used",
+                                     grouped(prediction.devices), grouped(prediction.idle),
+                                     grouped(prediction.down)));
+  page.table(table);
 }
 
-// Money, energy and CO2 for `steps` steps.
-std::string bill_of(const sim::Expense& expense, double steps) {
+// Adds money, energy and CO2 for `steps` steps.
+void add_bill(Table& table, const sim::Expense& expense, const std::string& what, double steps,
+              const std::string& time) {
   const auto usd = expense.usd();
-  return right(usd ? scaled(*usd / 1_USD * steps) + " USD" : "no price", 14) +
-         right(expense.energy ? watt_hours(*expense.energy * steps) : "no power", 14) +
-         (expense.carbon ? right(format(*expense.carbon * steps) + " CO2", 14) : "");
+  table.row(what, usd ? scaled(*usd / 1_USD * steps) + " USD" : "no price",
+            expense.energy ? watt_hours(*expense.energy * steps) : "no power",
+            expense.carbon ? format(*expense.carbon * steps) + " CO2" : "", time);
 }
 
 // Shares of energy, unless devices take all of it: "devices 82 %, hosts 18 %".
@@ -163,14 +163,16 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
   std::string whose = fmt::format("{} devices", grouped(prediction.devices + expense.unused));
   if (expense.unused > 0) whose += fmt::format(", {} of them idle", grouped(expense.unused));
   page.heading("Cost", whose + fmt::format(", PUE {:.3g}", expense.pue));
-  page.line(fmt::format("  {}{}", left("a step", 16), bill_of(expense, 1)));
+  Table table({"<", ">", ">", ">", "<"});
+  add_bill(table, expense, "a step", 1, "");
   if (prediction.training) {
     const sim::Training& training = *prediction.training;
-    page.line(fmt::format(
-        "  {}{}   {}, {} to {}", left(training.length, 16), bill_of(expense, training.steps),
-        format(prediction.step * training.steps), format(prediction.low * training.steps),
-        format(prediction.high * training.steps)));
+    add_bill(table, expense, training.length, training.steps,
+             fmt::format("{}, {} to {}", format(prediction.step * training.steps),
+                         format(prediction.low * training.steps),
+                         format(prediction.high * training.steps)));
   }
+  page.table(table);
   if (expense.usd() && *expense.electricity > 0_USD)
     page.remark("USD:",
                 fmt::format("{} {}, electricity {}", expense.owned ? "written off" : "rent",
@@ -197,18 +199,20 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
 }
 
 void write_breakdown(Page& page, const sim::Prediction& prediction) {
-  constexpr std::size_t kBar = 40;
+  constexpr std::size_t kBeside = 40;  // columns of the page that the bar leaves to the rest
+  const std::size_t bar_width = page.width() - kBeside;
+  Table table({"<", ">", ">", ">"});
   page.heading("Where the time goes", "on the device that finishes last");
   const Seconds total = prediction.breakdown.total();
   Seconds before;
   for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     const Seconds time = prediction.breakdown.*part.time;
     if (time == 0_s) continue;
-    const std::string bar = stretch(before / total, (before + time) / total, kBar);
-    page.line(fmt::format("  {}{}{}  {}", left(part.label, 16), right(format(time), 10),
-                          right(percent(time / total), 9), page.toned(bar, Tone::kBar)));
+    const std::string bar = stretch(before / total, (before + time) / total, bar_width);
+    table.row(part.label, format(time), percent(time / total), page.toned(bar, Tone::kBar));
     before += time;
   }
+  page.table(table);
 }
 
 // For a role: its class with the least room, and its devices.
@@ -244,16 +248,16 @@ std::string capacities_text(const Report& report) {
 }
 
 void write_memory(Page& page, const Report& report) {
-  constexpr std::size_t kBar = 24;
+  constexpr std::size_t kBeside = 56;  // columns of the page that the bar leaves to the rest
+  const std::size_t bar_width = page.width() - kBeside;
   const auto& classes = report.prediction.classes;
   if (classes.empty()) return;
   page.heading("Memory", fmt::format("{} per device, {} reserved", capacities_text(report),
                                      format(report.prediction.memory_reserve)));
-  page.line(fmt::format("  {}{}{}{}", left("role", 16), right("devices", 8), right("peak", 11),
-                        right("headroom", 11)));
+  Table table({"<role", ">devices", ">peak", ">headroom", ">", ">"});
   std::vector<RoleMemory> roles = memory_of_roles(report);
-  const std::size_t all = roles.size();
-  if (all > kMostRows) {
+  const auto all = std::ssize(roles);
+  if (roles.size() > kMostRows) {
     // The roles with the fullest memory, then sorted by rank again.
     const auto use = [&](const RoleMemory& role) {
       return classes[role.worst].memory.peak / report.capacities[role.worst];
@@ -268,13 +272,11 @@ void write_memory(Page& page, const Report& report) {
     const Bytes headroom = room_of(report, role.worst);
     const double use = one.memory.peak / capacity;
     const Tone tone = headroom < 0_B ? Tone::kBad : Tone::kBar;
-    page.line(fmt::format("  {}{}{}{}  {} {}", left(one.role, 16), right(grouped(role.devices), 8),
-                          right(format(one.memory.peak), 11), right(format(headroom), 11),
-                          page.toned(left(stretch(0, use, kBar), kBar), tone),
-                          fmt::format("{:.0f} %", 100 * use)));
+    table.row(one.role, grouped(role.devices), format(one.memory.peak), format(headroom),
+              fmt::format("{:.0f} %", 100 * use), page.toned(stretch(0, use, bar_width), tone));
   }
-  if (all > roles.size())
-    page.line(fmt::format("  ... and {} more with more headroom", all - roles.size()));
+  page.table(table);
+  page.more(all - std::ssize(roles), "with more headroom");
   const auto& worst = classes[static_cast<std::size_t>(report.prediction.worst_memory)];
   std::string parts;
   for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind) {
@@ -288,20 +290,11 @@ void write_memory(Page& page, const Report& report) {
 void write_collectives(Page& page, const sim::Prediction& prediction) {
   if (prediction.collectives.empty()) return;
   page.heading("Communication", "each alone on idle links");
-  page.line(fmt::format("  {}{}{}{}{}", left("operation", 36), left("how", 15), right("size", 9),
-                        right("times", 7), right("each", 9)));
-  std::size_t rows = 0;
-  for (const sim::CollectiveUse& use : prediction.collectives) {
-    if (rows++ == kMostRows) break;
-    page.line(
-        fmt::format("  {} {} {}{}{}", left(use.what, 35),
-                    left(use.algorithm + (use.protocol.empty() ? "" : " ") + use.protocol, 14),
-                    right(format(use.bytes), 9), right(grouped(use.operations), 7),
-                    right(format(use.idle_time), 9)));
-  }
-  if (prediction.collectives.size() > kMostRows)
-    page.line(fmt::format("  ... and {} more; --format json lists all",
-                          prediction.collectives.size() - kMostRows));
+  Table table({"<operation", "<how", ">size", ">times", ">each"});
+  for (const sim::CollectiveUse& use : prediction.collectives)
+    table.row(use.what, use.algorithm + (use.protocol.empty() ? "" : " ") + use.protocol,
+              format(use.bytes), grouped(use.operations), format(use.idle_time));
+  page.table(std::move(table), kMostRows, "(--format json lists all)");
 }
 
 void write_critical_path(Page& page, const Report& report) {
@@ -311,20 +304,20 @@ void write_critical_path(Page& page, const Report& report) {
       fmt::format("{} {}",
                   grouped(static_cast<std::int64_t>(report.prediction.critical_path.size())),
                   plural(std::ssize(report.prediction.critical_path), "task")));
+  Table table({"<", ">", ">", ">"});
   Seconds shown;
   const std::size_t rows = std::min(kMostShares, report.critical.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const CriticalShare& share = report.critical[i];
     shown += share.time;
-    page.line(fmt::format("  {} {}{}{}", left(share.what, 47), right(grouped(share.tasks), 8),
-                          right(format(share.time), 11),
-                          right(percent(share.time / report.prediction.step), 9)));
+    table.row(share.what, grouped(share.tasks), format(share.time),
+              percent(share.time / report.prediction.step));
   }
   const Seconds rest = report.prediction.step - shown;
   if (report.critical.size() > rows)
-    page.line(fmt::format("  {} {}{}{}", left("everything else, and waiting", 47), right("", 8),
-                          right(format(rest), 11),
-                          right(percent(rest / report.prediction.step), 9)));
+    table.row("everything else, and waiting", "", format(rest),
+              percent(rest / report.prediction.step));
+  page.table(table);
 }
 
 void write_misfit(Page& page, const Report& report) {
@@ -336,12 +329,11 @@ void write_misfit(Page& page, const Report& report) {
       std::ranges::count_if(report.alternatives, [](const auto& one) { return one.fits; });
   page.line(fitting > 0 ? "  Changes that were tried (--set strategy.KEY=VALUE):"
                         : "  None of the changes that were tried fits either:");
-  for (const study::Alternative& one : report.alternatives) {
-    page.line(fmt::format(
-        "  {} {} {}{}", one.fits ? page.toned("✓", Tone::kGood) : page.toned("✗", Tone::kBad),
-        left(one.change, 44), right(format(one.peak), 10),
-        one.fits ? right("step " + format(one.step), 18) : right("too much", 18)));
-  }
+  Table table({"<", "<", ">", ">"});
+  for (const study::Alternative& one : report.alternatives)
+    table.row(one.fits ? page.toned("✓", Tone::kGood) : page.toned("✗", Tone::kBad), one.change,
+              format(one.peak), one.fits ? "step " + format(one.step) : "too much");
+  page.table(table);
 }
 
 void write_warnings(Page& page, const sim::Prediction& prediction) {
@@ -362,14 +354,14 @@ void write_foot(Page& page, const Report& report) {
   if (prediction.folding == "none" && !prediction.folding_reason.empty())
     text += fmt::format(" Not folded: {}.", prediction.folding_reason);
   if (report.wall) text += fmt::format(" It took {}.", format(*report.wall));
-  for (const std::string& part : wrapped(text, kPageWidth))
+  for (const std::string& part : wrapped(text, page.width()))
     page.line(page.toned(part, Tone::kFaint));
 }
 
 }  // namespace
 
-std::string to_text(const Report& report, const TextOptions& options) {
-  Page page(options.colour);
+std::string to_text(const Report& report, const Paper& paper) {
+  Page page(paper);
   write_verdict(page, report.prediction);
   write_head(page, report);
   write_misfit(page, report);

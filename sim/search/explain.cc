@@ -128,23 +128,23 @@ bool has_second(const SearchResult& found) {
 }
 
 // Both steps, term by term, without terms that neither has.
-std::string terms_text(const Simulated& first, const Simulated* second) {
-  std::string text = second == nullptr ? fmt::format("\n  {:<16} {:>10}\n", "", "first")
-                                       : fmt::format("\n  {:<16} {:>10} {:>10} {:>14}\n", "",
-                                                     "first", "second", "second loses");
-  const auto line = [&](std::string_view label, Seconds own, Seconds other) {
-    text += fmt::format("  {:<16} {:>10}", label, format(own));
-    if (second != nullptr)
-      text += fmt::format(" {:>10} {:>14}", format(other), format(other - own));
-    text += "\n";
+void write_terms(Page& page, const Simulated& first, const Simulated* second) {
+  std::vector<std::string> heads{"<", ">first"};
+  if (second != nullptr) heads.insert(heads.end(), {">second", ">second loses"});
+  Table table(std::move(heads));
+  const auto add = [&](std::string_view label, Seconds own, Seconds other) {
+    if (second == nullptr)
+      table.row(label, format(own));
+    else
+      table.row(label, format(own), format(other), format(other - own));
   };
   for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     const Seconds own = first.breakdown.*part.time;
     const Seconds other = second == nullptr ? Seconds{} : second->breakdown.*part.time;
-    if (own > Seconds{} || other > Seconds{}) line(part.label, own, other);
+    if (own > Seconds{} || other > Seconds{}) add(part.label, own, other);
   }
-  line("step", first.step, second == nullptr ? Seconds{} : second->step);
-  return text;
+  add("step", first.step, second == nullptr ? Seconds{} : second->step);
+  page.table(table);
 }
 
 std::string dominance_text(const Simulated& first) {
@@ -174,8 +174,8 @@ std::string sureness_text(const ReadResult& result) {
                         result.overlapping == 1 ? "strategy has" : "strategies have");
   if (const auto probability = found.first_beats_second())
     text += fmt::format(
-        "A machine runs the first faster than the second with probability {:.0f} %"
-        " (errors log-normal\nand independent of each other).\n",
+        "A machine runs the first faster than the second with probability {:.0f} % (errors "
+        "log-normal and independent of each other).\n",
         100 * *probability);
   text += robustness_text(found);
   if (found.partial) text += "The search ended before it was through.\n";
@@ -280,32 +280,35 @@ Result<ReadResult> read_result(std::string_view text) {
   }
 }
 
-std::string explanation_text(const ReadResult& result) {
+std::string explanation_text(const ReadResult& result, const Paper& paper) {
   const SearchResult& found = result.found;
-  std::string text = fmt::format("{} on {}, batch of {}, {}\n", result.subject, result.cluster,
-                                 grouped(result.global_batch), result.framework);
+  Page page(paper);
+  page.line(fmt::format("{} on {}, batch of {}, {}", result.subject, result.cluster,
+                        grouped(result.global_batch), result.framework));
   if (!has_answer(found)) {
-    text += "\nNothing that fits was found, so nothing won.\n";
+    page.line("\nNothing that fits was found, so nothing won.");
   } else {
     const Simulated& first = found.simulated.front();
     const Simulated* second = has_second(found) ? &found.simulated[1] : nullptr;
     std::vector<const study::Unmeasured*> unmeasured{&first.unmeasured};
     if (second != nullptr) unmeasured.push_back(&second->unmeasured);
-    text += study::evidence_text(unmeasured, "strategy") + "\n";
+    page.add(study::evidence_text(unmeasured, "strategy") + "\n");
     const std::string second_name =
         result.number == 2 ? "second" : fmt::format("no. {}", result.number);
+    Table table({"<", ">", "<"});
     for (std::size_t i = 0; i < (second == nullptr ? 1U : 2U); ++i) {
       const Simulated& one = found.simulated[i];
-      text += fmt::format("  {:<7} {:>9}, {}: {}\n", i == 0 ? "first" : second_name,
-                          format(one.step), interval_text(one), result.words[i]);
+      table.row(i == 0 ? "first" : second_name, format(one.step),
+                fmt::format("{}: {}", interval_text(one), result.words[i]));
     }
-    text += terms_text(first, second);
+    page.table(table);
+    write_terms(page, first, second);
     if (second != nullptr)
-      text += fmt::format("\nThe {} is {}.\n", second_name, difference_text(first, *second));
-    text += dominance_text(first) + needs_hosts_text(found) + sureness_text(result);
+      page.line(fmt::format("\nThe {} is {}.", second_name, difference_text(first, *second)));
+    page.add(dominance_text(first) + needs_hosts_text(found) + sureness_text(result));
   }
-  if (found.why_not) text += why_not_text(*found.why_not);
-  return text;
+  if (found.why_not) page.add(why_not_text(*found.why_not));
+  return std::move(page).take();
 }
 
 const Record<ReadResult>& record_of(const ReadResult*) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/yaml/loader.h"
@@ -50,7 +51,7 @@ Result<ReadResult> read_result(std::string_view json);
 ReadResult beside(ReadResult result, std::size_t index);
 
 /// With `found.why_not`, if it is set. The JSON has the schema foreshard.explanation/1.
-std::string explanation_text(const ReadResult& result);
+std::string explanation_text(const ReadResult& result, const Paper& paper = {});
 std::string explanation_json(const ReadResult& result);
 const record::Record<ReadResult>& record_of(const ReadResult*);
 

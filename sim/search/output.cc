@@ -35,87 +35,66 @@ namespace {
 using Json = nlohmann::ordered_json;
 using record::Record;
 
-std::string count_of(std::int64_t n, std::string_view what) {
-  return fmt::format("  {:>9}  {}\n", grouped(n), what);
-}
-
-std::string misfits_text(const SearchResult& result) {
-  std::string text;
+void write_counts(Page& page, const SearchResult& result) {
+  Table table({">", "<"});
+  const auto add = [&](std::int64_t count, const std::string& what) {
+    table.row(grouped(count), what);
+  };
+  add(result.considered, plural(result.considered, "strategy") + " considered");
   for (const auto& [key, count] : result.misfits)
-    text += count_of(count, fmt::format("impossible: {}", misfit_text(key)));
-  return text;
+    add(count, fmt::format("impossible: {}", misfit_text(key)));
+  if (result.not_reached > 0) add(result.not_reached, "not looked at: the time was over");
+  if (!result.whole_space) table.row("", "the time was over before all were listed");
+  if (result.unroutable > 0) add(result.unroutable, "cannot run: " + result.no_route);
+  add(result.too_large,
+      "need more memory than the devices of a stage have" +
+          (result.memory_margin > 0 && !result.is_tight()
+               ? fmt::format(" less the margin of {:.3g} %", 100 * result.memory_margin)
+               : ""));
+  add(result.slower, "may fit, but are slower by estimate");
+  add(std::ssize(result.simulated), "simulated");
+  page.table(table);
+  if (result.shortage.empty() && result.most_devices >= result.devices) return;
+  std::string text = fmt::format("\nRanks may run on {} {}", grouped(result.devices),
+                                 plural(result.devices, "device"));
+  if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
+  if (result.most_devices < result.devices)
+    text += fmt::format(". No strategy of this space uses more than {} of them",
+                        grouped(result.most_devices));
+  page.line(text + ".");
 }
 
-std::string counts_text(const SearchResult& result) {
-  std::string text =
-      count_of(result.considered, plural(result.considered, "strategy") + " considered") +
-      misfits_text(result);
-  if (result.not_reached > 0)
-    text += count_of(result.not_reached, "not looked at: the time was over");
-  if (!result.whole_space) text += "             the time was over before all were listed\n";
-  if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
-  text += count_of(
-      result.too_large,
-      result.memory_margin > 0 && !result.is_tight()
-          ? fmt::format(
-                "need more memory than the devices of a stage have less the margin of {:.3g} %",
-                100 * result.memory_margin)
-          : "need more memory than the devices of a stage have");
-  text += count_of(result.slower, "may fit, but are slower by estimate");
-  text += count_of(std::ssize(result.simulated), "simulated");
-  if (!result.shortage.empty() || result.most_devices < result.devices) {
-    text += fmt::format("\nRanks may run on {} {}", grouped(result.devices),
-                        plural(result.devices, "device"));
-    if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
-    text += result.most_devices < result.devices
-                ? fmt::format(". No strategy of this space uses more than {} of them.\n",
-                              grouped(result.most_devices))
-                : ".\n";
-  }
-  return text;
-}
-
-std::string sureness_text(const SearchResult& result) {
-  std::string text = fmt::format(
-      "\nThe estimate was {:+.1f} % to {:+.1f} % off the simulation over those {}.\n",
-      100 * (result.lowest_ratio - 1), 100 * (result.highest_ratio - 1), result.simulated.size());
+void write_sureness(Page& page, const SearchResult& result) {
+  page.line(fmt::format(
+      "\nThe estimate was {:+.1f} % to {:+.1f} % off the simulation over those {}.",
+      100 * (result.lowest_ratio - 1), 100 * (result.highest_ratio - 1), result.simulated.size()));
   if (result.certified) {
-    text +=
-        "Certified within the model: by its lower bound, no other of the strategies considered is\n"
-        "simulated as faster. How near the model is to a machine, the intervals say.\n";
+    page.line(
+        "Certified within the model: by its lower bound, no other of the strategies considered is "
+        "simulated as faster. How near the model is to a machine, the intervals say.");
   } else if (result.best_bound) {
-    text += fmt::format(
-        "Not certified: {} of the {} that were not simulated are slower for certain within the\n"
-        "model; no other can take less than {}, {:.1f} % below the best.\n",
-        result.provably_slower, result.slower, format(*result.best_bound), 100 * result.gap());
+    page.line(fmt::format(
+        "Not certified: {} of the {} that were not simulated are slower for certain within the "
+        "model; no other can take less than {}, {:.1f} % below the best.",
+        result.provably_slower, result.slower, format(*result.best_bound), 100 * result.gap()));
   }
   if (const auto count = result.overlapping(); count > 0) {
-    text += fmt::format(
-        "The intervals of the first ({}) and the next ({}) overlap, and those of\n"
-        "{} of the {} simulated ones the first one's: a machine may order them otherwise.\n",
+    page.line(fmt::format(
+        "The intervals of the first ({}) and the next ({}) overlap, and those of {} of the {} "
+        "simulated ones the first one's: a machine may order them otherwise.",
         interval_text(result.simulated[0]), interval_text(result.simulated[1]), count,
-        result.simulated.size());
+        result.simulated.size()));
   }
   if (const auto probability = result.first_beats_second())
-    text += fmt::format(
+    page.line(fmt::format(
         "As far as the intervals tell, the first beats the second on a machine with probability "
-        "{:.0f} %\n(log-normal errors, independent of each other: shared ones make it surer).\n",
-        100 * *probability);
-  text += robustness_text(result);
+        "{:.0f} % (log-normal errors, independent of each other: shared ones make it surer).",
+        100 * *probability));
+  page.add(robustness_text(result));
   if (result.partial)
-    text +=
+    page.line(
         "The search ended before it was through: this is the best of what it had looked at; of "
-        "the\n"
-        "others nothing is known.\n";
-  return text;
-}
-
-// "99 % unmeasured", for a strategy in the list.
-std::string unmeasured_text(const Simulated& one) {
-  constexpr double kLeastShown = 0.005;
-  return one.unmeasured.share < kLeastShown
-             ? ""
-             : fmt::format(", {:.0f} % unmeasured", 100 * one.unmeasured.share);
+        "the others nothing is known.");
 }
 
 // The values of a strategy that the framework has no option for. The space names them, or few
@@ -140,28 +119,43 @@ std::string described(const Simulated& one) {
                             one.use.front(), one.use.back());
 }
 
-std::string front_text(const SearchResult& result) {
-  std::string text;
-  std::int64_t members = 0;
-  for (const Simulated& one : result.simulated) {
-    if (!one.on_front) continue;
-    ++members;
-    text += fmt::format("  {:>9} {:>20} {:>9} {:>11}  {}\n", format(one.step), interval_text(one),
-                        format(one.peak),
-                        result.is_priced ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
-                                         : fmt::format("{:.3g} dev s", one.device_time() / 1_s),
-                        described(one) + (one.tight ? "; TIGHT" : ""));
+void write_front(Page& page, const SearchResult& result) {
+  if (std::ranges::count_if(result.simulated, &Simulated::on_front) < 2) return;
+  page.line(fmt::format(
+      "\nOf those simulated, none is better than these in time, memory and money at once{}:",
+      result.is_priced ? " (money: rent of the devices used)"
+                       : " (money: time of all devices used: not all have a price; give "
+                         "cluster.rent, or the device's rent)"));
+  Table table({">step", ">8 of 10 within", ">peak", ">money", "<"});
+  for (const Simulated& one : result.simulated)
+    if (one.on_front)
+      table.row(format(one.step), interval_text(one), format(one.peak),
+                result.is_priced ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
+                                 : fmt::format("{:.3g} dev s", one.device_time() / 1_s),
+                described(one) + (one.tight ? "; TIGHT" : ""));
+  page.table(table);
+}
+
+// The list of the best: each with its interval, and with what it does worse than the first.
+void write_best(Page& page, const Model& model, std::span<const Simulated> best) {
+  Table table({">", ">step", ">TFLOP/s", ">headroom", "<strategy; what costs most beside compute"});
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const Simulated& one = best[i];
+    const sim::BreakdownPart& first = sim::dominant(one.breakdown, false);
+    std::string text = fmt::format("{}\n{}; compute {:.0f} %, {} {:.0f} %{}{}{}{}", described(one),
+                                   interval_text(one), 100 * (one.breakdown.compute / one.step),
+                                   first.label, 100 * (one.breakdown.*first.time / one.step),
+                                   unmeasured_text(", {}", one.unmeasured),
+                                   one.usd ? fmt::format(", {:.3g} USD", *one.usd / 1_USD) : "",
+                                   !one.fits   ? "; DOES NOT FIT"
+                                   : one.tight ? "; TIGHT"
+                                               : "",
+                                   inability_text(model, one));
+    if (i > 0 && one.fits && best.front().fits) text += "\n" + difference_text(best.front(), one);
+    table.row(i + 1, format(one.step), fmt::format("{:.1f}", one.tflops_per_device),
+              format(one.headroom()), text);
   }
-  if (members < 2) return {};
-  return fmt::format(
-             "\nOf those simulated, none is better than these in time, memory and money at "
-             "once{}:\n"
-             "  {:>9} {:>20} {:>9} {:>11}\n",
-             result.is_priced ? " (money: rent of\nthe devices used)"
-                              : " (money: time of all\ndevices used: not all have a price; give "
-                                "cluster.rent, or the device's rent)",
-             "step", "8 of 10 within", "peak", "money") +
-         text;
+  page.table(table);
 }
 
 std::string hosts_text(const SearchResult& result) {
@@ -275,16 +269,20 @@ std::string robustness_text(const SearchResult& result) {
   if (of.draws == 0) return {};
   std::string text = fmt::format(
       "With parameters drawn from their errors, the first is the fastest of the best {} in {} of "
-      "{} "
-      "draws;\n",
+      "{} draws; with one of its devices slower by a fifth",
       of.firsts.size(), of.firsts.front(), of.draws);
-  text += of.beside_slow == 0
-              ? std::string("with one of its devices slower by a fifth it stays the first.\n")
-              : fmt::format("with one of its devices slower by a fifth, number {} is.\n",
-                            of.beside_slow + 1);
+  text += of.beside_slow == 0 ? std::string(" it stays the first.\n")
+                              : fmt::format(", number {} is.\n", of.beside_slow + 1);
   if (!of.holds())
     text += "So the choice HOLDS ONLY AT THE POINT ESTIMATE: measure the first few.\n";
   return text;
+}
+
+std::string unmeasured_text(const char* form, const study::Unmeasured& unmeasured) {
+  constexpr double kLeastShown = 0.005;
+  if (unmeasured.share < kLeastShown) return "";
+  return fmt::format(fmt::runtime(form),
+                     fmt::format("{:.0f} % unmeasured", 100 * unmeasured.share));
 }
 
 std::string why_not_text(const WhyNot& why) {
@@ -362,53 +360,38 @@ std::vector<yaml::Override> settings_of(const Simulated& one) {
 std::string tight_text(const SearchResult& result) {
   if (!result.is_tight()) return "";
   return fmt::format(
-      "TIGHT: nothing leaves the margin of {:.3g} % of a device's memory ({}).\nWhat follows may "
-      "run "
-      "out of memory.\n\n",
+      "TIGHT: nothing leaves the margin of {:.3g} % of a device's memory ({}).\n"
+      "What follows may run out of memory.\n\n",
       100 * result.memory_margin, result.margin_source);
 }
 
 std::string needs_hosts_text(const SearchResult& result) {
   return result.needs_hosts()
              ? "\nNothing fits without the memory of hosts. As little is there as makes a strategy "
-               "fit; whether\nhosts have so much is not looked at.\n"
+               "fit; whether hosts have so much is not looked at.\n"
              : "";
 }
 
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
-                        std::int64_t top) {
-  std::string text =
-      fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
-                  grouped(study.strategy.global_batch), study.strategy.framework->name);
-  text += tight_text(result);
-  text += counts_text(result);
-  text += needs_hosts_text(result);
+                        std::int64_t top, const Paper& paper) {
+  Page page(paper);
+  page.line(fmt::format("{} on {}, batch of {}, {}\n", study.model.name, study.cluster.name,
+                        grouped(study.strategy.global_batch), study.strategy.framework->name));
+  page.add(tight_text(result));
+  write_counts(page, result);
+  page.add(needs_hosts_text(result));
   const auto best = top_of(result.simulated, top);
   if (!best.empty()) {
-    text += evidence_lines(best, "strategy");
-    text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",
-                        "strategy; what costs most beside compute");
-    for (std::size_t i = 0; i < best.size(); ++i) {
-      const Simulated& one = best[i];
-      const sim::BreakdownPart& first = sim::dominant(one.breakdown, false);
-      text += fmt::format(
-          "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}{}; compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
-          format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
-          interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
-          100 * (one.breakdown.*first.time / one.step),
-          unmeasured_text(one) + (one.usd ? fmt::format(", {:.3g} USD", *one.usd / 1_USD) : "") +
-              (!one.fits   ? "; DOES NOT FIT"
-               : one.tight ? "; TIGHT"
-                           : "") +
-              inability_text(study.model, one));
-      if (i > 0 && one.fits && best.front().fits)
-        text += fmt::format("  {:>36}{}\n", "", difference_text(best.front(), one));
+    page.add(evidence_lines(best, "strategy"));
+    write_best(page, study.model, best);
+    if (best.front().fits) {
+      write_front(page, result);
+      write_sureness(page, result);
     }
-    if (best.front().fits) text += front_text(result) + sureness_text(result);
   }
-  if (best.empty() || !best.front().fits) text += nothing_fits_text(result);
-  if (result.why_not) text += why_not_text(*result.why_not);
-  return text;
+  if (best.empty() || !best.front().fits) page.add(nothing_fits_text(result));
+  if (result.why_not) page.add(why_not_text(*result.why_not));
+  return std::move(page).take();
 }
 
 // As a member of the front.

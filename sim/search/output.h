@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/quantity.h"
 #include "base/record/forward.h"
 #include "base/yaml/loader.h"
@@ -32,7 +33,7 @@ std::string needs_hosts_text(const SearchResult& result);
 
 /// The `top` best strategies, what dominates each, why the others lost, and how sure the winner is.
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
-                        std::int64_t top);
+                        std::int64_t top, const Paper& paper = {});
 /// \param asked  the question, so that `explain` can ask it again; without its space and digests.
 std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top, Asked asked = {});
@@ -59,6 +60,8 @@ std::vector<yaml::Override> settings_of(const Simulated& one);
 /// differs most from the first.
 std::string difference_text(const Simulated& first, const Simulated& one);
 /// How often the first is the fastest with drawn parameters; empty where that was not tried.
+/// The form with "99 % unmeasured" in place of its braces; empty if next to nothing is.
+std::string unmeasured_text(const char* form, const study::Unmeasured& unmeasured);
 std::string robustness_text(const SearchResult& result);
 std::string why_not_text(const WhyNot& why);
 /// How much faster `one` would have to get to win: "it would have to lose 20.2 ms of the 54.5 ms

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/page.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
@@ -217,10 +218,10 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
   const auto imported = onnx_file::import_onnx(*model, {});
   if (!imported) return named(imported.error());
 
-  std::string text = fmt::format("{} is an ONNX model that can be simulated.\n", path.string());
-  const auto line = [&](const char* label, const std::string& value) {
-    text += fmt::format("  {:<14}{}\n", label, value);
-  };
+  Page page({});
+  page.line(fmt::format("{} is an ONNX model that can be simulated.", path.string()));
+  Table table({"<", "<"});
+  const auto line = [&](const char* label, const std::string& value) { table.row(label, value); };
   if (!model->producer.empty()) line("made by", model->producer);
   for (const auto& [domain, version] : model->opsets)
     line("operator set", fmt::format("{}{}", domain.empty() ? "" : domain + " ", version));
@@ -238,9 +239,10 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
   line("folded", fmt::format("{} nodes that only compute shapes and constants", model->folded));
   std::map<std::string, std::int64_t> counts;
   for (const Operator& op : imported->graph.operators) ++counts[op.type];
-  for (const auto& [type, count] : counts) line("operators", fmt::format("{:>6} {}", count, type));
+  for (const auto& [type, count] : counts) line("operators", fmt::format("{} {}", count, type));
   for (const std::string& remark : imported->remarks) line("remark", remark);
-  return text;
+  page.table(table);
+  return std::move(page).take();
 }
 
 }  // namespace foreshard::study

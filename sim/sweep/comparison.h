@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 
@@ -62,7 +63,7 @@ const record::Record<ComparisonReport>& record_of(const ComparisonReport*);
 
 /// The `top` largest effects, with their causes.
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,
-                            std::int64_t top);
+                            std::int64_t top, const Paper& paper = {});
 /// Schema foreshard.sweep_comparison/1.
 std::string comparison_json(const Results& a, const Results& b, const Comparison& comparison);
 

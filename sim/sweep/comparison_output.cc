@@ -110,27 +110,24 @@ std::vector<std::string> evidence_of(const Results& a, const Results& b,
   return study::evidence_remarks(all, "point");
 }
 
-std::string pair_text(const Results& a, const Results& b, const Comparison& comparison,
-                      const Pair& pair) {
+void add_pair(Table& table, const Results& a, const Results& b, const Comparison& comparison,
+              const Pair& pair) {
   constexpr std::size_t kMostTerms = 3;
   constexpr double kLeast = 1e-3;  // part of A's step
   const Outcome& one = *a.outcomes[pair.a];
   const Outcome& other = *b.outcomes[pair.b];
-  std::string text = fmt::format(
-      "  {} {} {}{} {}\n", report::right(measured(one, comparison), 11),
-      report::right(measured(other, comparison), 11), report::right(percent_of(pair.effect), 9),
-      may_be_otherwise(one, other, comparison) ? "~" : " ", values_text(comparison, pair));
-  const auto add = [&](const std::string& line) { text += fmt::format("{:>38}{}\n", "", line); };
-  for (const Difference& each : pair.inputs) add(difference_text(each));
+  std::string at = values_text(comparison, pair);
+  for (const Difference& each : pair.inputs) at += "\n" + difference_text(each);
   std::size_t shown = 0;
   for (const report::SharedTerm& term : terms_of(one, other)) {
     if (shown++ == kMostTerms || std::abs((term.b - term.a) / one.figures->step) < kLeast) break;
-    add(fmt::format("{} of a step: {} -> {}", label_of(term), format(term.a), format(term.b)));
+    at += fmt::format("\n{} of a step: {} -> {}", label_of(term), format(term.a), format(term.b));
   }
   for (const auto& [who, outcome] : {std::pair("A", &one), std::pair("B", &other)})
     if (!outcome->figures)
-      add(fmt::format("{}: {}", who, outcome->why.substr(0, outcome->why.find('\n'))));
-  return text;
+      at += fmt::format("\n{}: {}", who, outcome->why.substr(0, outcome->why.find('\n')));
+  table.row(measured(one, comparison), measured(other, comparison), percent_of(pair.effect),
+            may_be_otherwise(one, other, comparison) ? "~" : "", at);
 }
 
 std::string side_text(const char* who, const Results& results) {
@@ -252,36 +249,29 @@ const Record<ComparisonReport>& record_of(const ComparisonReport*) {
 }
 
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,
-                            std::int64_t top) {
-  std::string text;
-  for (const std::string& remark : evidence_of(a, b, comparison)) text += "! " + remark + "\n";
-  text += side_text("A", a) + side_text("B", b);
-  text += "\nWhat differs in what was asked\n";
-  for (const Difference& one : comparison.inputs) text += "  " + difference_text(one) + "\n";
+                            std::int64_t top, const Paper& paper) {
+  Page page(paper);
+  for (const std::string& remark : evidence_of(a, b, comparison)) page.line("! " + remark);
+  page.add(side_text("A", a) + side_text("B", b));
+  page.line("\nWhat differs in what was asked");
+  for (const Difference& one : comparison.inputs) page.line("  " + difference_text(one));
   const bool alike = std::ranges::all_of(comparison.pairs, [](const Pair& pair) {
     return pair.inputs.empty() && pair.effect.value_or(0) == 0;
   });
   if (comparison.inputs.empty())
-    text += alike ? "  Nothing.\n"
-                  : "  Nothing but files that both name, or the version of foreshard.\n";
-  text += fmt::format("\nBy effect on {} {}\n  {} {} {}  {}\n", yaml::name_of(comparison.by),
-                      of_what(comparison), report::right("A", 11), report::right("B", 11),
-                      report::right("B / A", 9), comparison.axes.empty() ? "" : "at");
-  const auto shown =
-      std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), comparison.pairs.size());
-  for (std::size_t i = 0; i < shown; ++i) text += pair_text(a, b, comparison, comparison.pairs[i]);
-  if (shown < comparison.pairs.size())
-    text += fmt::format("  ... and {} more (--format json has all)\n",
-                        grouped(static_cast<std::int64_t>(comparison.pairs.size() - shown)));
+    page.line(alike ? "  Nothing."
+                    : "  Nothing but files that both name, or the version of foreshard.");
+  page.line(fmt::format("\nBy effect on {} {}", yaml::name_of(comparison.by), of_what(comparison)));
+  Table table({">A", ">B", ">B / A", "<", comparison.axes.empty() ? "<" : "<at"});
+  for (const Pair& pair : comparison.pairs) add_pair(table, a, b, comparison, pair);
+  page.table(std::move(table), top, "(--format json has all)");
   if (std::ranges::any_of(comparison.pairs, [&](const Pair& pair) {
         return may_be_otherwise(*a.outcomes[pair.a], *b.outcomes[pair.b], comparison);
       }))
-    text += "  ~ their intervals overlap: a machine may order the two otherwise\n";
-  if (!comparison.left_out.empty()) {
-    text += "\nWithout a counterpart\n";
-    for (const std::string& one : comparison.left_out) text += "  " + one + "\n";
-  }
-  return text;
+    page.line("  ~ their intervals overlap: a machine may order the two otherwise");
+  if (!comparison.left_out.empty()) page.line("\nWithout a counterpart");
+  for (const std::string& one : comparison.left_out) page.line("  " + one);
+  return std::move(page).take();
 }
 
 std::string comparison_json(const Results& a, const Results& b, const Comparison& comparison) {

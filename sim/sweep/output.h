@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 
 #include "sim/sweep/ranking.h"
@@ -26,7 +27,8 @@ const record::Record<SweepReport>& record_of(const SweepReport*);
 
 /// The `top` best points, the `top` best points for each value of each axis, and the verdict on the
 /// goal.
-std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top);
+std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top,
+                       const Paper& paper = {});
 std::string sweep_json(const Results& results, const Ranking& ranking);
 /// One line for each point that is done, in the order of the grid.
 std::string sweep_csv(const Results& results, const Ranking& ranking);

@@ -15,6 +15,7 @@
 #include "base/quantity.h"
 
 #include "sim/report/numbers.h"
+#include "sim/search/output.h"
 #include "sim/sweep/crossings.h"
 #include "sim/sweep/internal/doubts.h"
 #include "sim/sweep/output.h"
@@ -22,11 +23,11 @@
 namespace foreshard::sweep {
 namespace {
 
-using report::right;
 using report::scaled;
 
 // Money and energy for tokens are given per million tokens.
 constexpr double kMillion = 1e6;
+constexpr std::int64_t kMostListed = 5;  // points that miss the goal, or cannot run
 
 // The values of a point's axes, and whether it is tight.
 std::string label(const Results& results, std::size_t point) {
@@ -81,66 +82,44 @@ std::string energy(const WorkFigures& figures, Work work) {
 }
 
 // "18.9 d to 23.4 d": the interval in which 8 of 10 measurements of the table's time are expected.
-constexpr std::size_t kIntervalColumns = 20;
 std::string interval_text(const StepFigures& step, const WorkFigures& figures, Work work) {
-  return work == Work::kTraining
-             ? fmt::format("{} to {}", format(figures.low), format(figures.high))
-             : fmt::format("{} to {}", format(step.low), format(step.high));
+  return work == Work::kTraining ? search::interval_text(figures) : search::interval_text(step);
 }
 
-// After the name of a point: the unmeasured share of its step.
-std::string unmeasured_text(const StepFigures& step) {
-  constexpr double kLeastShown = 0.005;
-  return step.unmeasured.share < kLeastShown
-             ? ""
-             : fmt::format(" ({:.0f} % unmeasured)", 100 * step.unmeasured.share);
-}
-
-// One line for a point that runs, and another line for the strategy that was found.
-std::string row_of(const Results& results, const Ranking& ranking, std::size_t place) {
-  const std::size_t point = ranking.ranked[place];
+// Adds a row for a point that runs, and below it the strategy that was found.
+void add_row(Table& table, const Results& results, const Ranking& ranking, std::size_t point) {
   const Outcome& outcome = *results.outcomes[point];
   const StepFigures& step = *outcome.figures;
   const WorkFigures figures = figures_of(outcome, ranking.work);
   const bool training = ranking.work == Work::kTraining;
   const double amount = ranking.work == Work::kSample ? step.samples : step.tokens;
-  std::string text =
-      fmt::format("{} {:>4} {} {} {} {} {} {} {} {}  {}{}\n", ranking.on_front[point] ? "*" : " ",
-                  place + 1, right(format(training ? figures.time : step.step), 8),
-                  right(interval_text(step, figures, ranking.work), kIntervalColumns),
-                  right(money(figures, ranking.work), 8), right(energy(figures, ranking.work), 9),
-                  right(scaled(amount / (step.step / 1_s)), 8), right(report::percent(step.mfu), 7),
-                  right(format(step.headroom()), 9), right(grouped(step.devices), 7),
-                  label(results, point), unmeasured_text(step));
-  if (results.question.searched) text += fmt::format("{:>7}{}\n", "", outcome.strategy);
-  return text;
+  table.row(fmt::format("{}{}", ranking.on_front[point] ? "* " : "", table.size() + 1),
+            format(training ? figures.time : step.step), interval_text(step, figures, ranking.work),
+            money(figures, ranking.work), energy(figures, ranking.work),
+            scaled(amount / (step.step / 1_s)), report::percent(step.mfu), format(step.headroom()),
+            grouped(step.devices),
+            label(results, point) + search::unmeasured_text(" ({})", step.unmeasured));
+  if (results.question.searched) table.note(outcome.strategy);
 }
 
-std::string table_text(const Results& results, const Ranking& ranking, std::int64_t top) {
-  if (ranking.ranked.empty()) return "";
-  const bool sample = ranking.work == Work::kSample;
+void write_table(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
+  if (ranking.ranked.empty()) return;
   const bool training = ranking.work == Work::kTraining;
-  const std::string each = sample ? "samples" : "tokens";
-  std::string text = fmt::format(
-      "\n  {:>4} {} {} {} {} {} {} {} {}  {}\n", "", right(training ? "time" : "step", 8),
-      right("8 of 10 within", kIntervalColumns), right(training ? "USD" : "USD/M", 8),
-      right(training ? "energy" : "Wh/M", 9), right(each + "/s", 8), right("MFU", 7),
-      right("headroom", 9), right("devices", 7), "point");
-  const auto shown =
-      std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), ranking.ranked.size());
-  for (std::size_t i = 0; i < shown; ++i) text += row_of(results, ranking, i);
-  if (shown < ranking.ranked.size())
-    text += fmt::format("  ... and {} more (--top)\n",
-                        grouped(static_cast<std::int64_t>(ranking.ranked.size() - shown)));
+  Table table({">", training ? ">time" : ">step", ">8 of 10 within", training ? ">USD" : ">USD/M",
+               training ? ">energy" : ">Wh/M",
+               ranking.work == Work::kSample ? ">samples/s" : ">tokens/s", ">MFU", ">headroom",
+               ">devices", "<point"});
+  for (const std::size_t point : ranking.ranked) add_row(table, results, ranking, point);
+  page.table(std::move(table), top, "(--top)");
   if (std::ranges::count(ranking.on_front, true) > 0) {
-    text += "  * no other point is both faster and cheaper";
+    std::string text = "  * no other point is both faster and cheaper";
     if (const auto left_out = std::ssize(ranking.off_front); left_out > 0)
       text +=
           fmt::format("; {} {} left out", grouped(left_out),
                       left_out == 1 ? "point without a price is" : "points without a price are");
-    text += "\n";
+    page.line(text);
   }
-  return text + internal::overlap_text(results, ranking);
+  page.add(internal::overlap_text(results, ranking));
 }
 
 // Whether all points that have a value of an axis are done.
@@ -168,40 +147,29 @@ std::string hosts_text(const Results& results, const Ranking& ranking) {
                      others ? ", those of others are: the two do not compare" : "");
 }
 
-std::string best_text(const Results& results, const Ranking& ranking, std::int64_t top) {
-  if (ranking.ranked.empty() || results.question.axes.size() < 2) return "";
+void write_best(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
+  if (ranking.ranked.empty() || results.question.axes.size() < 2) return;
   const bool training = ranking.work == Work::kTraining;
-  std::string text = fmt::format(
-      "\n  {:<28} {} {} {}  {}\n", "Best with each value", right(training ? "time" : "step", 8),
-      right("8 of 10 within", kIntervalColumns), right(training ? "USD" : "USD/M", 8), "point");
-  std::int64_t left = top;
-  std::int64_t more = 0;
+  Table table({"<Best with each value", training ? ">time" : ">step", ">8 of 10 within",
+               training ? ">USD" : ">USD/M", "<point"});
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
     const AxisNames& axis = results.question.axes[i];
     for (std::size_t j = 0; j < axis.values.size(); ++j) {
-      if (left-- <= 0) {
-        ++more;
-        continue;
-      }
       const auto& best = ranking.best_with[i][j];
       const std::string what = axis.name + " " + axis.values[j];
+      const bool done = is_done(results, i, j);
       if (!best) {
-        text += fmt::format("  {:<28} {}\n", what,
-                            is_done(results, i, j) ? "nothing runs" : "not done yet");
+        table.row(what, "-", "-", "-", done ? "nothing runs" : "not done yet");
         continue;
       }
       const Outcome& outcome = *results.outcomes[*best];
       const WorkFigures figures = figures_of(outcome, ranking.work);
-      text += fmt::format(
-          "  {:<28} {} {} {}  {}{}\n", what,
-          right(format(training ? figures.time : outcome.figures->step), 8),
-          right(interval_text(*outcome.figures, figures, ranking.work), kIntervalColumns),
-          right(money(figures, ranking.work), 8), label(results, *best),
-          is_done(results, i, j) ? "" : " (so far)");
+      table.row(what, format(training ? figures.time : outcome.figures->step),
+                interval_text(*outcome.figures, figures, ranking.work),
+                money(figures, ranking.work), label(results, *best) + (done ? "" : " (so far)"));
     }
   }
-  if (more > 0) text += fmt::format("  ... and {} more (--top)\n", grouped(more));
-  return text;
+  page.table(std::move(table), top, "(--top)");
 }
 
 std::string with_unit(double number, const std::string& unit) {
@@ -214,37 +182,32 @@ std::string with_unit(double number, const std::string& unit) {
 }
 
 // Crossings at which the best choice changes come first.
-std::string crossings_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+void write_crossings(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
   std::vector<Crossing> crossings = crossings_of(results, ranking);
-  if (crossings.empty()) return "";
+  if (crossings.empty()) return;
   std::stable_partition(crossings.begin(), crossings.end(),
                         [](const Crossing& one) { return one.best; });
-  std::string text = fmt::format("\n  Break-even in {}, of the best points of each\n",
-                                 yaml::name_of(results.question.rank));
-  const auto shown =
-      std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), crossings.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Crossing& one = crossings[i];
+  page.line(fmt::format("\n  Break-even in {}, of the best points of each",
+                        yaml::name_of(results.question.rank)));
+  Table table({"<", "<"});
+  for (const Crossing& one : crossings) {
     const AxisNames& along = results.question.axes[one.along];
     const AxisNames& between = results.question.axes[one.between];
-    text += fmt::format("  {} {} {}: {} is better, {}: {}; the same at about {}\n",
-                        one.best ? "*" : " ", along.name, along.values[one.low],
-                        between.values[one.first], along.values[one.high], between.values[one.then],
-                        with_unit(one.at, one.unit));
+    table.row(one.best ? "*" : "",
+              fmt::format("{} {}: {} is better, {}: {}; the same at about {}", along.name,
+                          along.values[one.low], between.values[one.first], along.values[one.high],
+                          between.values[one.then], with_unit(one.at, one.unit)));
   }
-  if (shown < crossings.size())
-    text += fmt::format("  ... and {} more (--top)\n",
-                        grouped(static_cast<std::int64_t>(crossings.size() - shown)));
-  if (crossings.front().best) text += "  * no other choice is better there\n";
-  return text;
+  page.table(std::move(table), top, "(--top)");
+  if (crossings.front().best) page.line("  * no other choice is better there");
 }
 
 // The savings of the listed points with 10 % more of each speed, largest first.
-std::string worth_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+void write_worth(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
   constexpr double kLeast = 5e-4;  // smallest saving to show: a smaller one would be shown as zero
   constexpr std::size_t kMost = 5;
-  if (!results.question.sensitivities) return "";
-  std::string text = "\n  What 10 % more takes off the step, each alone, algorithms held\n";
+  if (!results.question.sensitivities) return;
+  Table table({">", "<"});
   for (std::size_t i = 0; i < ranking.ranked.size(); ++i) {
     if (std::cmp_greater_equal(i, top)) break;
     const StepFigures& step = *results.outcomes[ranking.ranked[i]]->figures;
@@ -259,9 +222,10 @@ std::string worth_text(const Results& results, const Ranking& ranking, std::int6
       if (one.device) name += " of " + *one.device;
       parts.push_back(fmt::format("{} {:.1f} %", name, 100 * saved));
     }
-    text += fmt::format("  {:>4}  {}\n", i + 1, join(parts, ", "));
+    table.row(i + 1, join(parts, ", "));
   }
-  return text;
+  page.line("\n  What 10 % more takes off the step, each alone, algorithms held");
+  page.table(table);
 }
 
 std::string bill(const Results& results, const Ranking& ranking, std::size_t point) {
@@ -273,95 +237,89 @@ std::string bill(const Results& results, const Ranking& ranking, std::size_t poi
   return text;
 }
 
-std::string miss_text(const Results& results, const Miss& miss) {
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (miss.late > Seconds()) add(format(miss.late) + " late");
-  if (miss.over > Dollars()) add(scaled(miss.over / 1_USD) + " USD over");
-  if (miss.unknown) add("its price or energy is not known");
-  if (miss.may_meet) add("but within its interval");
-  return fmt::format("  {:<28} {}\n", label(results, miss.point), text);
+std::string miss_text(const Miss& miss) {
+  std::vector<std::string> parts;
+  if (miss.late > Seconds()) parts.push_back(format(miss.late) + " late");
+  if (miss.over > Dollars()) parts.push_back(scaled(miss.over / 1_USD) + " USD over");
+  if (miss.unknown) parts.emplace_back("its price or energy is not known");
+  if (miss.may_meet) parts.emplace_back("but within its interval");
+  return join(parts);
 }
 
 // The command that repeats the first row; --format json and csv have it for each point.
-std::string command_text(const Results& results, const Ranking& ranking) {
-  if (ranking.ranked.empty()) return "";
+void write_command(Page& page, const Results& results, const Ranking& ranking) {
+  if (ranking.ranked.empty()) return;
   const std::size_t first = ranking.ranked.front();
-  return fmt::format("\nThe first again, in full:\n  {}\n",
-                     command_of(results.question, first, *results.outcomes[first]));
+  page.line("\nThe first again, in full:");
+  page.verbatim("  " + command_of(results.question, first, *results.outcomes[first]));
 }
 
-std::string verdict_text(const Results& results, const Ranking& ranking) {
-  if (!ranking.verdict) return "";
+void write_verdict(Page& page, const Results& results, const Ranking& ranking) {
+  if (!ranking.verdict) return;
   const Goal& goal = *results.question.goal;
   const Verdict& verdict = *ranking.verdict;
   std::string text = fmt::format("\nGoal, as the file states it: {}", *results.question.train);
   if (goal.within) text += " within " + format(*goal.within);
   if (goal.budget) text += fmt::format(" for at most {} USD", scaled(*goal.budget / 1_USD));
-  text += fmt::format(", least {}\n", yaml::name_of(goal.minimise));
+  page.line(text + fmt::format(", least {}", yaml::name_of(goal.minimise)));
   const bool whole = all_done(results);
   if (verdict.met.empty())
-    text += whole ? "  No point meets it.\n" : "  No point meets it so far.\n";
+    page.line(whole ? "  No point meets it." : "  No point meets it so far.");
   else
-    text += fmt::format("  {} {} it{}: {}\n  ({})\n", grouped(std::ssize(verdict.met)),
-                        verdict.met.size() == 1 ? "point meets" : "points meet",
-                        whole ? ". The answer" : " so far. The best of those that are done",
-                        label(results, verdict.met.front()),
-                        bill(results, ranking, verdict.met.front()));
-  if (verdict.may_miss) text += "  Its interval reaches beyond the goal: a machine may miss it.\n";
-  constexpr std::size_t kMostMisses = 5;
-  if (!verdict.missed.empty()) text += "  Closest of those that miss it\n";
-  for (std::size_t i = 0; i < std::min(kMostMisses, verdict.missed.size()); ++i)
-    text += "  " + miss_text(results, verdict.missed[i]);
-  return text;
+    page.line(fmt::format("  {} {} it{}: {}\n  ({})", grouped(std::ssize(verdict.met)),
+                          verdict.met.size() == 1 ? "point meets" : "points meet",
+                          whole ? ". The answer" : " so far. The best of those that are done",
+                          label(results, verdict.met.front()),
+                          bill(results, ranking, verdict.met.front())));
+  if (verdict.may_miss) page.line("  Its interval reaches beyond the goal: a machine may miss it.");
+  if (!verdict.missed.empty()) page.line("  Closest of those that miss it");
+  Table table({"<", "<"});
+  for (const Miss& miss : verdict.missed) table.row(label(results, miss.point), miss_text(miss));
+  page.table(std::move(table), kMostListed, "(--format json lists them)");
 }
 
 // The first points that cannot run or are no study, and the reasons.
-std::string faults_text(const Results& results, const Ranking& ranking) {
-  constexpr int kMost = 5;
-  std::string text;
-  int shown = 0;
-  std::int64_t more = 0;
+void write_faults(Page& page, const Results& results, const Ranking& ranking) {
+  std::int64_t faults = 0;
   for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
     const auto& outcome = results.outcomes[i];
     if (!outcome || outcome->status == PointStatus::kOk) continue;
-    if (++shown > kMost) {
-      ++more;
-      continue;
-    }
+    if (faults == 0) page.line("\nCannot run");
+    if (++faults > kMostListed) continue;
     const std::string why = outcome->why.substr(0, outcome->why.find('\n'));
-    text += fmt::format("  {}\n    {}\n", label(results, i), why);
+    page.line(fmt::format("  {}\n    {}", label(results, i), why));
   }
-  if (more > 0)
-    text += fmt::format("  ... and {} more (--format json lists them)\n", grouped(more));
-  if (!text.empty()) text = "\nCannot run\n" + text;
+  page.more(faults - kMostListed, "(--format json lists them)");
   if (ranking.closest) {
     const Outcome& closest = *results.outcomes[*ranking.closest];
-    text += fmt::format("\nNothing runs{}. The closest: {}\n  {}\n  {}\n",
-                        all_done(results) ? "" : " so far", label(results, *ranking.closest),
-                        closest.strategy, closest.why);
-    if (closest.missing) text += "  Devices with so much more memory, or more of them, would do.\n";
+    page.line(fmt::format("\nNothing runs{}. The closest: {}\n  {}\n  {}",
+                          all_done(results) ? "" : " so far", label(results, *ranking.closest),
+                          closest.strategy, closest.why));
+    if (closest.missing)
+      page.line("  Devices with so much more memory, or more of them, would do.");
   }
-  return text;
 }
 
 }  // namespace
 
-std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top,
+                       const Paper& paper) {
   std::vector<std::string> axes;
   for (const AxisNames& axis : results.question.axes) axes.push_back(axis.name);
-  std::string text = internal::doubts_text(results, ranking);
-  text += fmt::format("{}: {}\n", results.question.name, join(axes, " x "));
-  if (!results.question.description.empty()) text += results.question.description + "\n";
-  text += "\n" + tight_text(results, ranking) + counts_text(results);
-  text += table_text(results, ranking, top);
-  text += hosts_text(results, ranking);
-  text += best_text(results, ranking, top);
-  text += crossings_text(results, ranking, top);
-  text += worth_text(results, ranking, top);
-  text += verdict_text(results, ranking);
-  text += command_text(results, ranking);
-  return text + faults_text(results, ranking);
+  Page page(paper);
+  page.add(internal::doubts_text(results, ranking));
+  page.line(fmt::format("{}: {}", results.question.name, join(axes, " x ")));
+  if (!results.question.description.empty()) page.line(results.question.description);
+  page.add("\n" + tight_text(results, ranking) + counts_text(results));
+  write_table(page, results, ranking, top);
+  page.add(hosts_text(results, ranking));
+  write_best(page, results, ranking, top);
+  write_crossings(page, results, ranking, top);
+  write_worth(page, results, ranking, top);
+  write_verdict(page, results, ranking);
+  write_command(page, results, ranking);
+  write_faults(page, results, ranking);
+  return std::move(page).take();
 }
 
 }  // namespace foreshard::sweep

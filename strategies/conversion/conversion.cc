@@ -376,43 +376,44 @@ Result<Explanation> explain(Conversion conversion, const CostModel& cost,
   return result;
 }
 
-std::string to_text(const Explanation& e) {
+std::string to_text(const Explanation& e, const Paper& paper) {
   const Conversion& c = e.conversion;
-  std::string text =
-      fmt::format("{} on {}\n  from {}\n  to   {}\n", e.model, e.cluster, e.from, e.to);
-  if (!e.down.empty()) text += fmt::format("  down {}\n", describe_ranks(e.down));
-  text += fmt::format("\n  {} {}: {} move, {} stay where they are\n", c.tensors,
-                      plural(c.tensors, "tensor"), format(bytes(c.bytes_moved)),
-                      format(bytes(c.bytes_staying)));
+  Page page(paper);
+  page.line(fmt::format("{} on {}\n  from {}\n  to   {}", e.model, e.cluster, e.from, e.to));
+  if (!e.down.empty()) page.line(fmt::format("  down {}", describe_ranks(e.down)));
+  page.line(fmt::format("\n  {} {}: {} move, {} stay where they are", c.tensors,
+                        plural(c.tensors, "tensor"), format(bytes(c.bytes_moved)),
+                        format(bytes(c.bytes_staying))));
   if (c.tensors_dropped > 0)
-    text += fmt::format("  {} {} of {} no longer needed\n", c.tensors_dropped,
-                        plural(c.tensors_dropped, "tensor"), format(bytes(c.bytes_dropped)));
-  const std::string memory = fmt::format(
-      "  peak memory of old and new slices: {} of {} on device {}{}\n", format(e.peak_memory),
-      format(e.memory_capacity), e.fullest_device,
-      e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : "");
-  if (c.transfers.empty()) return text + "  nothing is sent\n" + memory;
-  text += fmt::format("  {} {} between {} {} of devices, as one exchange\n", c.messages,
-                      plural(c.messages, "slice"), c.transfers.size(),
-                      plural(std::ssize(c.transfers), "pair"));
-  text += e.simulated ? fmt::format("  simulated {} (closed form {})\n", format(*e.simulated),
-                                    format(*e.closed_form))
-                      : fmt::format("  closed form {}; not simulated: more than {} pairs\n",
-                                    format(*e.closed_form), kMostSimulated);
-  const auto* sends = most(c, [](const DeviceTraffic& d) { return d.sent; });
-  const auto* receives = most(c, [](const DeviceTraffic& d) { return d.received; });
-  text +=
-      fmt::format("  most is sent by device {}: {}; received by device {}: {}\n", sends->device,
-                  format(bytes(sends->sent)), receives->device, format(bytes(receives->received)));
-  text += memory;
-  constexpr std::size_t kMostLinks = 8;
-  text += "\n  busiest links\n";
-  for (std::size_t i = 0; i < std::min(kMostLinks, e.links.size()); ++i) {
-    const auto& link = e.links[i];
-    text += fmt::format("    {:<40} {:>10} {:>10}\n", link.from + " -> " + link.to,
-                        format(link.bytes), format(link.time));
+    page.line(fmt::format("  {} {} of {} no longer needed", c.tensors_dropped,
+                          plural(c.tensors_dropped, "tensor"), format(bytes(c.bytes_dropped))));
+  if (c.transfers.empty()) {
+    page.line("  nothing is sent");
+  } else {
+    page.line(fmt::format("  {} {} between {} {} of devices, as one exchange", c.messages,
+                          plural(c.messages, "slice"), c.transfers.size(),
+                          plural(std::ssize(c.transfers), "pair")));
+    page.line(e.simulated ? fmt::format("  simulated {} (closed form {})", format(*e.simulated),
+                                        format(*e.closed_form))
+                          : fmt::format("  closed form {}; not simulated: more than {} pairs",
+                                        format(*e.closed_form), kMostSimulated));
+    const auto* sends = most(c, [](const DeviceTraffic& d) { return d.sent; });
+    const auto* receives = most(c, [](const DeviceTraffic& d) { return d.received; });
+    page.line(fmt::format("  most is sent by device {}: {}; received by device {}: {}",
+                          sends->device, format(bytes(sends->sent)), receives->device,
+                          format(bytes(receives->received))));
   }
-  return text;
+  page.line(fmt::format(
+      "  peak memory of old and new slices: {} of {} on device {}{}", format(e.peak_memory),
+      format(e.memory_capacity), e.fullest_device,
+      e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : ""));
+  if (c.transfers.empty()) return std::move(page).take();
+  constexpr std::int64_t kMostLinks = 8;
+  Table table({"<busiest links", ">bytes", ">busy"});
+  for (const auto& link : e.links)
+    table.row(link.from + " -> " + link.to, format(link.bytes), format(link.time));
+  page.table(std::move(table), kMostLinks, "(--format json lists them)");
+  return std::move(page).take();
 }
 
 const Record<DeviceTraffic>& record_of(const DeviceTraffic*) {

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -127,7 +128,7 @@ struct Explanation {
 Result<Explanation> explain(Conversion conversion, const CostModel& cost,
                             const ClusterView& cluster);
 
-std::string to_text(const Explanation& explanation);
+std::string to_text(const Explanation& explanation, const Paper& paper = {});
 std::string to_json(const Explanation& explanation);
 const record::Record<Explanation>& record_of(const Explanation*);
 std::string to_csv(const Explanation& explanation);

@@ -67,7 +67,7 @@ std::vector<Explanation::LinkUse> uses_of(const std::vector<LinkBytes>& loads,
 
 using record::Record;
 
-constexpr std::size_t kMostLinksInText = 8;
+constexpr std::int64_t kMostLinksInText = 8;
 constexpr std::size_t kMostRejectedInText = 8;
 
 std::string groups_text(const Explanation::StepNumbers& numbers) {
@@ -75,21 +75,18 @@ std::string groups_text(const Explanation::StepNumbers& numbers) {
   return fmt::format("{} x {}", numbers.groups, numbers.ranks_per_group);
 }
 
-std::string steps_text(const Explanation& e) {
-  if (e.steps.empty()) return "  nothing moves\n";
-  std::string text = fmt::format("  {:<24} {:>10} {:>10} {:>11} {:>11} {:>9}\n", "step", "groups",
-                                 "per rank", "on links", "R2.5 total", "time");
+void write_steps(Page& page, const Explanation& e) {
+  if (e.steps.empty()) page.line("  nothing moves");
+  Table table({"<step", ">groups", ">per rank", ">on links", ">R2.5 total", ">time"});
   for (std::size_t s = 0; s < e.steps.size(); ++s) {
     const auto& step = e.steps[s];
-    text +=
-        fmt::format("  {:<24} {:>10} {:>10} {:>11} {:>11} {:>9}\n",
-                    fmt::format("{} {}{}", s + 1, step.primitive,
-                                step.axes.empty() ? "" : " over " + join(step.axes, "+")),
-                    groups_text(step), format(step.bytes_per_rank), format(step.volume.exact_total),
-                    format(step.volume.patent_total), format(step.time));
-    text += fmt::format("    -> {}\n", step.to);
+    table.row(fmt::format("{} {}{}", s + 1, step.primitive,
+                          step.axes.empty() ? "" : " over " + join(step.axes, "+")),
+              groups_text(step), format(step.bytes_per_rank), format(step.volume.exact_total),
+              format(step.volume.patent_total), format(step.time));
+    table.note("-> " + step.to);
   }
-  return text;
+  page.table(table);
 }
 
 std::string total_text(const Explanation& e) {
@@ -112,37 +109,30 @@ std::string total_text(const Explanation& e) {
   return text;
 }
 
-std::string alternatives_text(const Explanation& e) {
-  std::string text =
-      fmt::format("\n  {:>2} {:>11} {:>10}  {}\n", "", "closed form", "simulated", "alternatives");
+void write_alternatives(Page& page, const Explanation& e) {
+  Table table({">", ">closed form", ">simulated", "<alternatives"});
   for (std::size_t i = 0; i < e.choice.alternatives.size(); ++i) {
     const Alternative& one = e.choice.alternatives[i];
-    text += fmt::format(
-        "  {:>2} {:>11} {:>10}  {}{}\n", i + 1, format(one.plan.estimate),
-        one.simulated ? format(*one.simulated) : "-", one.plan.name,
-        (i == e.choice.chosen ? " (chosen)" : "") + (one.remark.empty() ? "" : "; " + one.remark));
+    table.row(i + 1, format(one.plan.estimate), one.simulated ? format(*one.simulated) : "-",
+              one.plan.name + (i == e.choice.chosen ? " (chosen)" : "") +
+                  (one.remark.empty() ? "" : "; " + one.remark));
   }
   const auto& rejected = e.choice.rejected;
-  for (std::size_t i = 0; i < std::min(rejected.size(), kMostRejectedInText); ++i)
-    text += fmt::format("  {:>2} {:>11} {:>10}  {}; {}\n", "-", "", "", rejected[i].name,
-                        rejected[i].reason);
-  if (rejected.size() > kMostRejectedInText)
-    text += fmt::format("     and {} more rejected (--format json lists them)\n",
-                        rejected.size() - kMostRejectedInText);
-  return text;
+  const std::size_t shown = std::min(rejected.size(), kMostRejectedInText);
+  for (std::size_t i = 0; i < shown; ++i)
+    table.row("-", "", "", rejected[i].name + "; " + rejected[i].reason);
+  page.table(table);
+  page.more(static_cast<std::int64_t>(rejected.size() - shown),
+            "rejected (--format json lists them)");
 }
 
-std::string links_text(const Explanation& e) {
-  if (!e.links_known) return "\n  links: not followed, the plan has too many messages\n";
-  if (e.links.empty()) return "";
-  std::string text =
-      fmt::format("\n  busiest of {} links {:>33} {:>10}\n", e.links.size(), "bytes", "busy");
-  for (std::size_t i = 0; i < std::min(e.links.size(), kMostLinksInText); ++i) {
-    const auto& link = e.links[i];
-    text += fmt::format("  {:<42} {:>10} {:>10}\n", link.from + " -> " + link.to,
-                        format(link.bytes), format(link.time));
-  }
-  return text;
+void write_links(Page& page, const Explanation& e) {
+  if (!e.links_known) page.line("\n  links: not followed, the plan has too many messages");
+  if (!e.links_known || e.links.empty()) return;
+  Table table({fmt::format("<busiest of {} links", e.links.size()), ">bytes", ">busy"});
+  for (const auto& link : e.links)
+    table.row(link.from + " -> " + link.to, format(link.bytes), format(link.time));
+  page.table(std::move(table), kMostLinksInText, "(--format json lists them)");
 }
 
 }  // namespace
@@ -305,11 +295,15 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
   return result;
 }
 
-std::string to_text(const Explanation& e) {
-  std::string text =
-      fmt::format("{}, {}, on {}\n  from {}\n  to   {}\n\n", describe(e.tensor),
-                  format(bytes_of(e.tensor)), e.cluster, describe(e.from), describe(e.to));
-  return text + steps_text(e) + total_text(e) + alternatives_text(e) + links_text(e);
+std::string to_text(const Explanation& e, const Paper& paper) {
+  Page page(paper);
+  page.line(fmt::format("{}, {}, on {}\n  from {}\n  to   {}\n", describe(e.tensor),
+                        format(bytes_of(e.tensor)), e.cluster, describe(e.from), describe(e.to)));
+  write_steps(page, e);
+  page.add(total_text(e));
+  write_alternatives(page, e);
+  write_links(page, e);
+  return std::move(page).take();
 }
 
 std::string to_json(const Explanation& e) {

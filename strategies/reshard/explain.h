@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 
@@ -53,7 +54,7 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
                             const CostModel& cost, const Placement& placement,
                             const ChooseOptions& options = {});
 
-std::string to_text(const Explanation& explanation);
+std::string to_text(const Explanation& explanation, const Paper& paper = {});
 std::string to_json(const Explanation& explanation);
 const record::Record<Explanation>& record_of(const Explanation*);
 std::string to_csv(const Explanation& explanation);

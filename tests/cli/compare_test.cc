@@ -84,7 +84,7 @@ TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
   const Outcome both = foreshard("compare " + a + " " + b);
   EXPECT_EQ(both.code, 0) << both.err;
   EXPECT_THAT(both.out, HasSubstr("set.cluster.rent: 2 USD/h -> 3 USD/h"));
-  EXPECT_THAT(both.out, HasSubstr("+50.0 %  micro_batch 1"));
+  EXPECT_THAT(both.out, testing::ContainsRegex("\\+50.0 % +micro_batch 1"));
   for (const auto& [arguments, what] :
        {std::pair(a, "name the other ones"),
         std::pair(a + " no.db", "no.db: there is no such file"),

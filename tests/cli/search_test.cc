@@ -48,7 +48,7 @@ TEST(SearchCommand, CountsOneStrategyAsOne) {
   const Outcome outcome =
       foreshard(std::string(kSearch) + "--set strategy.global_batch=64 --space '" + space + "'");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("        1  strategy considered\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("  1  strategy considered\n"));
 }
 
 TEST(SearchCommand, SaysWhyNotAnotherStrategy) {

@@ -71,7 +71,7 @@ TEST(Plausibility, FindsUnitSlipsAndSlots) {
   const auto text = [](auto change) {
     ClusterConfig config = sound();
     change(config);
-    return to_text(find(config));
+    return to_text(find(config), {.width = 1000});
   };
   EXPECT_THAT(text([](auto& c) { c.node->value.nics->bandwidth.value = 400_GB_s; }),
               HasSubstr("warning: port-rate: node0/nic0 (and 15 more): its port has 3200 Gbit/s "

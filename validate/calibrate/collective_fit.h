@@ -38,6 +38,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/result.h"
 
 #include "strategies/comm/flat_form.h"
@@ -124,6 +125,6 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
 std::string to_yaml(const comm::Parameters& parameters, const std::string& header);
 
 /// Every number with its 95 % interval.
-std::string to_text(const Fit& fit);
+std::string to_text(const Fit& fit, const Paper& paper = {});
 
 }  // namespace foreshard::calibrate

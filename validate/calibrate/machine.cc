@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -55,17 +56,16 @@ std::string source_of(const std::vector<MeasuredRun>& runs) {
   return text;
 }
 
-std::string lines_of(const std::vector<FittedValue>& values) {
-  std::string text;
-  for (const FittedValue& value : values) {
-    text += fmt::format("{:<44} {:>11.4g}  ", value.name, value.value);
-    text += value.kept.empty()
-                ? fmt::format("95 %: {:.4g} .. {:.4g}, before {:.4g}{}\n", value.low, value.high,
-                              value.before,
-                              value.at_bound ? "  (at its bound: the data call for more)" : "")
-                : fmt::format("as before: {}\n", value.kept);
-  }
-  return text;
+void write_values(Page& page, const std::vector<FittedValue>& values) {
+  Table table({"<", ">", "<"});
+  for (const FittedValue& value : values)
+    table.row(value.name, fmt::format("{:.4g}", value.value),
+              value.kept.empty()
+                  ? fmt::format("95 %: {:.4g} .. {:.4g}, before {:.4g}{}", value.low, value.high,
+                                value.before,
+                                value.at_bound ? "  (at its bound: the data call for more)" : "")
+                  : "as before: " + value.kept);
+  page.table(table);
 }
 
 std::string percent(const FitError& error) {
@@ -73,15 +73,14 @@ std::string percent(const FitError& error) {
                      error.rows);
 }
 
-std::string commented(const std::string& text) {
+// What was fitted, and how far the held-out half is off, as comments of a file.
+std::string commented(const std::vector<FittedValue>& values, const std::string& held_out) {
+  Page page({.width = 1000});  // lines of a file are not broken
+  write_values(page, values);
+  page.line(held_out);
+  std::istringstream lines(std::move(page).take());
   std::string result;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    result += "# " + text.substr(begin, end - begin);
-    while (result.ends_with(' ')) result.pop_back();
-    result += '\n';
-    begin = end + 1;
-  }
+  for (std::string line; std::getline(lines, line);) result += "# " + line + "\n";
   return result;
 }
 
@@ -262,28 +261,31 @@ bool is_another(const DeviceType& device, const std::string& named) {
   return known && !known->guessed_memory && known->name != device.name;
 }
 
-std::string to_text(const MachineCalibration& machine) {
-  std::string text = machine.source + "\n";
+std::string to_text(const MachineCalibration& machine, const Paper& paper) {
+  Page page(paper);
+  page.line(machine.source);
+  const auto write_fit = [&](const auto& fit, const char* what, const FitError& held_out) {
+    page.line(fmt::format("\n{}", what));
+    write_values(page, fit.values);
+    Table table({"<", "<"});
+    table.row("before", percent(fit.before));
+    table.row("fitted", percent(fit.after));
+    table.row("half held out", percent(held_out));
+    page.table(table);
+  };
   if (machine.kernels) {
     const KernelFit& fit = *machine.kernels;
-    text += "\nkernels\n" + lines_of(fit.values);
-    text += fmt::format("  before            {}\n  fitted            {}\n  half held out     {}\n",
-                        percent(fit.before), percent(fit.after), percent(fit.held_out.model));
-    text += fmt::format("  ... with measured neighbours within {:.2g} octaves: {}: {}\n",
-                        fit.held_out.reach, percent(fit.held_out.with_neighbours),
-                        fit.device.efficiency->reach > 0 ? "taken" : "not taken");
+    write_fit(fit, "kernels", fit.held_out.model);
+    page.line(fmt::format("  ... with measured neighbours within {:.2g} octaves: {}: {}",
+                          fit.held_out.reach, percent(fit.held_out.with_neighbours),
+                          fit.device.efficiency->reach > 0 ? "taken" : "not taken"));
   }
-  if (machine.links) {
-    const LinkFit& fit = *machine.links;
-    text += "\ncollectives\n" + lines_of(fit.values);
-    text += fmt::format("  before            {}\n  fitted            {}\n  half held out     {}\n",
-                        percent(fit.before), percent(fit.after), percent(fit.held_out));
-  }
-  if (!machine.outliers.empty()) text += "\noutliers\n";
-  for (const std::string& outlier : machine.outliers) text += "  " + outlier + "\n";
-  if (!machine.notes.empty()) text += "\n";
-  for (const std::string& note : machine.notes) text += "note: " + note + "\n";
-  return text;
+  if (machine.links) write_fit(*machine.links, "collectives", machine.links->held_out);
+  if (!machine.outliers.empty()) page.line("\noutliers");
+  for (const std::string& outlier : machine.outliers) page.line("  " + outlier);
+  if (!machine.notes.empty()) page.line();
+  for (const std::string& note : machine.notes) page.line("note: " + note);
+  return std::move(page).take();
 }
 
 std::vector<OutputFile> files_of(const MachineCalibration& machine) {
@@ -293,11 +295,11 @@ std::vector<OutputFile> files_of(const MachineCalibration& machine) {
   const std::string efficiency = efficiency_file(device);
   std::string of_kernels = "# Nothing in this file was fitted to it.\n";
   if (machine.kernels)
-    of_kernels = commented(lines_of(machine.kernels->values) +
+    of_kernels = commented(machine.kernels->values,
                            "kernels held out: " + percent(machine.kernels->held_out.model));
   std::string of_links = "# Nothing in this file was fitted to it.\n";
   if (machine.links)
-    of_links = commented(lines_of(machine.links->values) +
+    of_links = commented(machine.links->values,
                          "collectives held out: " + percent(machine.links->held_out));
   return {
       {"cluster.yaml", head + referring(yaml::echo(machine.cluster), "node", "node.yaml")},

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "base/result.h"
 #include "base/yaml/loader.h"
 
@@ -74,7 +75,7 @@ std::optional<std::string> other_maker(const DeviceType& device, const std::stri
 
 /// Text for people: the numbers with intervals, which of them were kept and why, errors on held-out
 /// kernels, and outliers.
-std::string to_text(const MachineCalibration& machine);
+std::string to_text(const MachineCalibration& machine, const Paper& paper = {});
 
 struct OutputFile {
   std::string name;

@@ -116,15 +116,16 @@ std::string to_yaml(const comm::Parameters& parameters, const std::string& heade
   return text;
 }
 
-std::string to_text(const Fit& fit) {
-  std::string text = fmt::format("{} iterations, cost {:.5g} -> {:.5g}\n{:<20} {:<44} {:>12}  {}\n",
-                                 fit.iterations, fit.cost_before, fit.cost_after, "of", "number",
-                                 "value", "95 % interval");
+std::string to_text(const Fit& fit, const Paper& paper) {
+  Page page(paper);
+  page.line(fmt::format("{} iterations, cost {:.5g} -> {:.5g}", fit.iterations, fit.cost_before,
+                        fit.cost_after));
+  Table table({"<of", "<number", ">value", "<95 % interval"});
   for (const FittedNumber& one : fit.numbers)
-    text += fmt::format("{:<20} {:<44} {:>12.4g}  {:.4g} .. {:.4g}\n",
-                        one.generation.empty() ? "all" : one.generation, one.name, one.value,
-                        one.low, one.high);
-  return text;
+    table.row(one.generation.empty() ? "all" : one.generation, one.name,
+              fmt::format("{:.4g}", one.value), fmt::format("{:.4g} .. {:.4g}", one.low, one.high));
+  page.table(table);
+  return std::move(page).take();
 }
 
 }  // namespace foreshard::calibrate

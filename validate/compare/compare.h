@@ -39,6 +39,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -151,7 +152,8 @@ Result<Comparison> compare(const program::Program& program, const sim::Predictio
 
 /// Text for people. Kinds are listed down to 0.1 % of the step.
 /// \param residuals  how many residuals are listed.
-std::string to_text(const Comparison& comparison, std::size_t residuals = 10);
+std::string to_text(const Comparison& comparison, std::size_t residuals = 10,
+                    const Paper& paper = {});
 
 /// A signed error, "+3.1 %"; "-" if it is unknown.
 std::string percent(const std::optional<double>& part);

@@ -32,81 +32,69 @@ std::string time(Seconds value) {
   return value == 0_s ? "-" : format(value);
 }
 
-// The name, cut to 40 characters so that columns stay aligned.
-std::string cut(const std::string& name) {
-  constexpr std::size_t kMost = 40;
-  return name.size() <= kMost ? name : name.substr(0, kMost - 3) + "...";
+void write_head(Page& page, const Comparison& of) {
+  page.line(fmt::format("{}\npredicted on {}; measured by {} replay, {} {} repeats{}\n", of.program,
+                        of.cluster, of.backend,
+                        of.mode == Mode::kWhole
+                            ? fmt::format("{} ranks,", of.ranks)
+                            : fmt::format("rank {} alone,", of.per_rank[0].rank),
+                        of.repeats, of.date.empty() ? "" : ", " + of.date));
+  page.line(fmt::format(
+      "step   predicted {}   measured {}   error {}   (measured 10 % to 90 %: {} to {}, spread {})",
+      format(of.step.predicted), format(of.step.measured), percent(of.step.error()), format(of.low),
+      format(of.high), share(of.spread)));
 }
 
-void write_head(std::string& out, const Comparison& of) {
-  const auto to = std::back_inserter(out);
-  fmt::format_to(to, "{}\n", of.program);
-  fmt::format_to(to, "predicted on {}; measured by {} replay, {} {}{}\n\n", of.cluster, of.backend,
-                 of.mode == Mode::kWhole ? fmt::format("{} ranks", of.ranks)
-                                         : fmt::format("rank {} alone", of.per_rank[0].rank),
-                 fmt::format("{} repeats", of.repeats), of.date.empty() ? "" : ", " + of.date);
-  fmt::format_to(to,
-                 "step   predicted {}   measured {}   error {}   (measured 10 % to 90 %: {} to "
-                 "{}, spread {})\n",
-                 format(of.step.predicted), format(of.step.measured), percent(of.step.error()),
-                 format(of.low), format(of.high), share(of.spread));
-}
-
-void write_rows(std::string& out, const std::vector<const Row*>& rows, std::string_view title) {
-  const auto to = std::back_inserter(out);
-  fmt::format_to(to, "\n{:<40} {:>6} {:>11} {:>11} {:>9} {:>7} {:>8} {:>9}\n", title, "count",
-                 "predicted", "measured", "error", "spread", "of step", "of error");
+void write_rows(Page& page, const std::vector<const Row*>& rows, const std::string& title) {
+  Table table({"<" + title, ">count", ">predicted", ">measured", ">error", ">spread", ">of step",
+               ">of error"});
   for (const Row* row : rows) {
     const bool timed = row->count > 0;
     const Pair& shown = timed ? row->each : row->booked;
-    fmt::format_to(to, "{:<40} {:>6} {:>11} {:>11} {:>9} {:>7} {:>8} {:>9}\n", cut(row->name),
-                   timed ? fmt::format("{}", row->count) : "", time(shown.predicted),
-                   time(shown.measured), timed ? percent(shown.error()) : "",
-                   timed ? share(row->spread) : "", share(row->share_of_step),
-                   percent(row->share_of_error));
+    table.row(row->name, timed ? fmt::format("{}", row->count) : "", time(shown.predicted),
+              time(shown.measured), timed ? percent(shown.error()) : "",
+              timed ? share(row->spread) : "", share(row->share_of_step),
+              percent(row->share_of_error));
   }
+  page.table(table);
 }
 
-void write_pair(std::string& out, const std::string& name, const Pair& pair) {
-  fmt::format_to(std::back_inserter(out), "{:<40} {:>6} {:>11} {:>11} {:>9}\n", cut(name), "",
-                 time(pair.predicted), time(pair.measured), percent(pair.error()));
-}
-
-void write_overlap(std::string& out, const Comparison& of) {
-  fmt::format_to(std::back_inserter(out), "\n{:<40} {:>6} {:>11} {:>11} {:>9}\n",
-                 "Streams and overlap (mean of ranks)", "", "predicted", "measured", "error");
-  for (const StreamRow& stream : of.streams) write_pair(out, "stream " + stream.name, stream.busy);
-  write_pair(out, "computing", of.overlap.computing);
-  if (of.mode == Mode::kOneRank) return;
-  write_pair(out, "communicating", of.overlap.communicating);
-  write_pair(out, "  hidden beside kernels", of.overlap.hidden);
-  for (std::size_t p = 0; p < of.overlap.exposed.size(); ++p) {
-    const Pair& pair = of.overlap.exposed[p];
-    if (pair.predicted > 0_s || pair.measured > 0_s)
-      write_pair(out,
-                 fmt::format("  exposed, {}", program::name_of(static_cast<program::Purpose>(p))),
-                 pair);
+void write_overlap(Page& page, const Comparison& of) {
+  Table table({"<Streams and overlap (mean of ranks)", ">predicted", ">measured", ">error"});
+  const auto add = [&](const std::string& name, const Pair& pair) {
+    table.row(name, time(pair.predicted), time(pair.measured), percent(pair.error()));
+  };
+  for (const StreamRow& stream : of.streams) add("stream " + stream.name, stream.busy);
+  add("computing", of.overlap.computing);
+  if (of.mode != Mode::kOneRank) {
+    add("communicating", of.overlap.communicating);
+    add("  hidden beside kernels", of.overlap.hidden);
+    for (std::size_t p = 0; p < of.overlap.exposed.size(); ++p) {
+      const Pair& pair = of.overlap.exposed[p];
+      if (pair.predicted > 0_s || pair.measured > 0_s)
+        add(fmt::format("  exposed, {}", program::name_of(static_cast<program::Purpose>(p))), pair);
+    }
   }
+  page.table(table);
 }
 
-void write_ranks(std::string& out, const Comparison& of) {
-  const auto to = std::back_inserter(out);
-  fmt::format_to(to, "\n{:<8} {:>11} {:>11} {:>9} {:>14} {:>14}\n", "rank", "finish", "measured",
-                 "error", "peak memory", "measured");
+void write_ranks(Page& page, const Comparison& of) {
   std::vector<const RankRow*> rows;
   for (const RankRow& row : of.per_rank) rows.push_back(&row);
   const auto off = [](const RankRow* row) { return std::abs(row->finish.error().value_or(0)); };
+  page.line();
   if (rows.size() > kMostRanks) {
     std::ranges::stable_sort(rows,
                              [&](const RankRow* a, const RankRow* b) { return off(a) > off(b); });
-    fmt::format_to(to, "(the {} with the largest error of {})\n", kMostRanks, rows.size());
+    page.line(fmt::format("(the {} with the largest error of {})", kMostRanks, rows.size()));
     rows.resize(kMostRanks);
   }
+  Table table({"<rank", ">finish", ">measured", ">error", ">peak memory", ">measured"});
   for (const RankRow* row : rows)
-    fmt::format_to(to, "{:<8} {:>11} {:>11} {:>9} {:>14} {:>14}\n", row->rank,
-                   format(row->finish.predicted), format(row->finish.measured),
-                   percent(row->finish.error()), format(row->predicted_peak),
-                   format(row->measured_peak));
+    table.row(row->rank, format(row->finish.predicted), format(row->finish.measured),
+              percent(row->finish.error()), format(row->predicted_peak),
+              format(row->measured_peak));
+  page.table(table);
 }
 
 }  // namespace
@@ -115,33 +103,31 @@ std::string percent(const std::optional<double>& part) {
   return part ? fmt::format("{:+.1f} %", 100 * *part) : "-";
 }
 
-std::string to_text(const Comparison& of, std::size_t residuals) {
-  std::string out;
-  write_head(out, of);
-  for (const std::string& remark : of.remarks) out += "note: " + remark + "\n";
+std::string to_text(const Comparison& of, std::size_t residuals, const Paper& paper) {
+  Page page(paper);
+  write_head(page, of);
+  for (const std::string& remark : of.remarks) page.line("note: " + remark);
 
   std::vector<const Row*> rows;
   for (const Row& row : of.kinds)
     if (std::max({std::abs(row.booked.measured.in_base()), row.booked.predicted.in_base(),
                   row.time.measured.in_base()}) >= kMatters * of.step.measured.in_base())
       rows.push_back(&row);
-  write_rows(out, rows, "Kinds (one instance)");
+  write_rows(page, rows, "Kinds (one instance)");
 
   rows.clear();
   for (const Row& row : of.residuals)
     if (rows.size() < residuals && row.booked.predicted != row.booked.measured)
       rows.push_back(&row);
-  write_rows(out, rows, "Largest residuals");
+  write_rows(page, rows, "Largest residuals");
 
-  write_overlap(out, of);
-  write_ranks(out, of);
+  write_overlap(page, of);
+  write_ranks(page, of);
   if (of.slack)
-    fmt::format_to(std::back_inserter(out),
-                   "\n{} communications: the rank waited for {} of them, {} in all; least slack "
-                   "{}\n",
-                   of.slack->communications, of.slack->late, time(of.slack->waited),
-                   time(of.slack->least));
-  return out;
+    page.line(fmt::format(
+        "\n{} communications: the rank waited for {} of them, {} in all; least slack {}",
+        of.slack->communications, of.slack->late, time(of.slack->waited), time(of.slack->least)));
+  return std::move(page).take();
 }
 
 double percentage(double part) {

@@ -57,34 +57,35 @@ std::vector<std::string> beyond(const Validation& validation, double limit) {
   return names;
 }
 
-std::string to_text(const Validation& of) {
-  std::string out;
-  const auto to = std::back_inserter(out);
-  if (!of.machine.empty()) fmt::format_to(to, "measured on {}\n\n", of.machine);
-  fmt::format_to(to, "{:<24} {:>10} {:>8} {:>12} {:>9} {:>12} {:>9}  {}\n", "study", "measured",
-                 "spread", "uncalibrated", "error", "calibrated", "error", "");
+std::string to_text(const Validation& of, const Paper& paper) {
+  Page page(paper);
+  if (!of.machine.empty()) page.line(fmt::format("measured on {}\n", of.machine));
+  Table table(
+      {"<study", ">measured", ">spread", ">uncalibrated", ">error", ">calibrated", ">error", "<"});
   for (const StudyResult& one : of.studies) {
     const auto& before = one.before;
-    fmt::format_to(to, "{:<24} {:>10} {:>7.1f} % {:>11} {:>9} {:>12} {:>9}  {}\n", one.study,
-                   format(before.step.measured), 100 * before.spread, format(before.step.predicted),
-                   percent(before.step.error()),
-                   one.after ? format(one.after->step.predicted) : "-",
-                   one.after ? percent(one.after->step.error()) : "-",
-                   !one.after  ? ""
-                   : one.blind ? "blind"
-                               : "calibrated on");
+    table.row(one.study, format(before.step.measured), fmt::format("{:.1f} %", 100 * before.spread),
+              format(before.step.predicted), percent(before.step.error()),
+              one.after ? format(one.after->step.predicted) : "-",
+              one.after ? percent(one.after->step.error()) : "-",
+              !one.after  ? ""
+              : one.blind ? "blind"
+                          : "calibrated on");
   }
+  page.table(table);
   if (!of.calibrated.empty())
-    fmt::format_to(to, "\ncalibrated: the first study and microbenchmarks of all; see {}\n",
-                   of.calibrated);
-  out += "\nLargest residual of each (share of its step's error)\n";
-  for (const StudyResult& one : of.studies) {
+    page.line(fmt::format("\ncalibrated: the first study and microbenchmarks of all; see {}",
+                          of.calibrated));
+  page.line("\nLargest residual of each (share of its step's error)");
+  Table residuals({"<", "<"});
+  for (const StudyResult& one : of.studies)
     if (const Row* row = worst(one.last()))
-      fmt::format_to(to, "  {:<22} {}: booked {} predicted, {} measured ({})\n", one.study,
-                     row->name, format(row->booked.predicted), format(row->booked.measured),
-                     percent(row->share_of_error));
-  }
-  return out;
+      residuals.row(one.study,
+                    fmt::format("{}: booked {} predicted, {} measured ({})", row->name,
+                                format(row->booked.predicted), format(row->booked.measured),
+                                percent(row->share_of_error)));
+  page.table(residuals);
+  return std::move(page).take();
 }
 
 const Record<StudyResult>& record_of(const StudyResult*) {

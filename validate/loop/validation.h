@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 
 #include "validate/compare/compare.h"
@@ -38,7 +39,7 @@ double allowance(const compare::Comparison& comparison, double limit);
 /// Names of the studies whose last prediction has an error beyond its allowance.
 std::vector<std::string> beyond(const Validation& validation, double limit);
 
-std::string to_text(const Validation& validation);
+std::string to_text(const Validation& validation, const Paper& paper = {});
 /// Schema "foreshard.validation/1" (docs/validation.md).
 std::string to_json(const Validation& validation);
 const record::Record<Validation>& record_of(const Validation*);

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
+
 #include "sim/study/measured_times.h"
 #include "strategies/program/ir/program.h"
 #include "validate/calibrate/samples.h"
@@ -86,10 +88,12 @@ std::vector<Compared> compared(const program::Program& program,
 
 /// Text for people about one trace: the share of its GPU time that was matched, and the kernels and
 /// tasks that could not be matched.
-std::string to_text(const program::Program& program, const Trace& trace, const Match& match);
+std::string to_text(const program::Program& program, const Trace& trace, const Match& match,
+                    const Paper& paper = {});
 
 /// Text for people about all traces: measured times against the model's, the host's times, and the
 /// held-out layers.
-std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks);
+std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks,
+                    const Paper& paper = {});
 
 }  // namespace foreshard::profile

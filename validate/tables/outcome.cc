@@ -100,24 +100,24 @@ CollectiveSummary collective_summary(const std::vector<Outcome>& rows) {
   return summary;
 }
 
-std::string to_text(const CollectiveSummary& summary) {
-  if (summary.operations.empty()) return "";
-  std::string text =
-      fmt::format("\n{:<46} {:>6} {:>7} {:>6} {:>7}\n", "by operation, median of |error|", "rows",
-                  "<1 MiB", "rows", ">=1 MiB");
+void write(Page& page, const CollectiveSummary& summary) {
+  Table table({"<by operation, median of |error|", ">rows", "><1 MiB", ">rows", ">>=1 MiB"});
   for (const auto& [name, one] : summary.operations)
-    text += fmt::format("{:<46} {:>6} {:>7} {:>6} {:>7}\n", name, one.rows_below,
-                        one_decimal(one.below_pct), one.rows_from, one_decimal(one.from_pct));
-  if (summary.cells.empty()) return text;
-  text += fmt::format(
-      "\nbeside NCCL's own tuner: nearer in {} of {} cells ({:.0f} %)\n", summary.cells_won(),
-      summary.cells.size(),
-      100.0 * static_cast<double>(summary.cells_won()) / static_cast<double>(summary.cells.size()));
+    table.row(name, one.rows_below, one_decimal(one.below_pct), one.rows_from,
+              one_decimal(one.from_pct));
+  if (!summary.operations.empty()) page.line();
+  page.table(table);
+  if (summary.cells.empty()) return;
+  page.line(fmt::format("\nbeside NCCL's own tuner: nearer in {} of {} cells ({:.0f} %)",
+                        summary.cells_won(), summary.cells.size(),
+                        100.0 * static_cast<double>(summary.cells_won()) /
+                            static_cast<double>(summary.cells.size())));
+  Table cells({"<", "<", "<", ">rows", ">ours", ">NCCL", "<"});
   for (const NcclCell& one : summary.cells)
-    text += fmt::format("  {:<46.46} {:<14} {:<9} {:>5} rows  ours {:>6.1f}  NCCL {:>6.1f}{}\n",
-                        one.machine, one.operation, one.size_class, one.rows, one.ours_pct,
-                        one.nccl_pct, one.won() ? "" : "  *");
-  return text;
+    cells.row(one.machine, one.operation, one.size_class, one.rows,
+              fmt::format("{:.1f}", one.ours_pct), fmt::format("{:.1f}", one.nccl_pct),
+              one.won() ? "" : "*");
+  page.table(cells);
 }
 
 namespace {

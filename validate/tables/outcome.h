@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page.h"
+
 #include "sim/simulate/prediction.h"
 #include "sim/study/interval.h"
 #include "strategies/parallelism/strategy.h"
@@ -136,6 +138,6 @@ struct CollectiveSummary {
 CollectiveSummary collective_summary(const std::vector<Outcome>& rows);
 
 /// The summary as tables for people; empty without operations.
-std::string to_text(const CollectiveSummary& summary);
+void write(Page& page, const CollectiveSummary& summary);
 
 }  // namespace foreshard::accuracy

@@ -2,7 +2,8 @@
 /// The part of a report on disturbances, and on a step that never ends because of them.
 #pragma once
 
-#include "sim/report/internal/page.h"
+#include "base/page.h"
+
 #include "sim/report/report.h"
 
 namespace foreshard::report {

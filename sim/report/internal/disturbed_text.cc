@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/grouped.h"
 #include "base/quantity.h"
 
 #include "sim/report/internal/disturbed.h"
@@ -11,7 +12,7 @@
 namespace foreshard::report {
 namespace {
 
-constexpr std::size_t kMostNamed = 12;
+constexpr std::int64_t kMostNamed = 12;
 
 std::string when(const disturbance::Hit& hit) {
   if (hit.until < disturbance::kNever)
@@ -81,9 +82,7 @@ void write_interruption(Page& page, const Report& report) {
                             format(one.start), format(one.at), one.on),
                 Tone::kBad);
   }
-  if (what.failed.size() > kMostNamed)
-    page.line(
-        fmt::format("  ... and {} more; --format json lists all", what.failed.size() - kMostNamed));
+  page.more(std::ssize(what.failed) - kMostNamed, "(--format json lists all)");
   rows = 0;
   for (const WaitingDevices& one : what.waiting) {
     if (rows++ == kMostNamed) break;
@@ -97,9 +96,7 @@ void write_interruption(Page& page, const Report& report) {
                             format(one.since)),
                 Tone::kPlain);
   }
-  if (what.waiting.size() > kMostNamed)
-    page.line(fmt::format("  ... and {} more; --format json lists all",
-                          what.waiting.size() - kMostNamed));
+  page.more(std::ssize(what.waiting) - kMostNamed, "(--format json lists all)");
   page.line(fmt::format("  {} tasks were never done.", grouped(what.unfinished)));
 }
 

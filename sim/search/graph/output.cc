@@ -111,19 +111,19 @@ std::string idle_of(const GraphCandidate& one) {
                        : fmt::format("; {} {} idle", grouped(one.idle), plural(one.idle, "device"));
 }
 
-std::string counts_text(const GraphSearchResult& result) {
-  std::string text;
-  const auto line = [&](std::int64_t count, const std::string& what) {
-    text += fmt::format("  {:>9}  {}\n", grouped(count), what);
+void write_counts(Page& page, const GraphSearchResult& result) {
+  Table table({">", "<"});
+  const auto add = [&](std::int64_t count, const std::string& what) {
+    table.row(grouped(count), what);
   };
-  line(result.groupings, plural(result.groupings, "grouping") + " of the devices tried");
-  for (const auto& [why, count] : result.refused) line(count, "impossible: " + why);
+  add(result.groupings, plural(result.groupings, "grouping") + " of the devices tried");
+  for (const auto& [why, count] : result.refused) add(count, "impossible: " + why);
   if (result.without_answer > 0)
-    line(result.without_answer, "on which no choice of operators fits, by estimate");
-  line(result.plans, plural(result.plans, "plan") + " ranked by estimate");
-  line(std::ssize(result.simulated), "simulated");
-  for (const auto& [why, count] : result.failed) line(count, "cannot run: " + why);
-  return text;
+    add(result.without_answer, "on which no choice of operators fits, by estimate");
+  add(result.plans, plural(result.plans, "plan") + " ranked by estimate");
+  add(std::ssize(result.simulated), "simulated");
+  for (const auto& [why, count] : result.failed) add(count, "cannot run: " + why);
+  page.table(table);
 }
 
 std::string ratios_text(const GraphSearchResult& result) {
@@ -140,8 +140,7 @@ std::string ratios_text(const GraphSearchResult& result) {
   if (count == 0) return "";
   return fmt::format(
       "\nThe estimate, a sum over operators and conversions, was {:.2f} to {:.2f} times the "
-      "simulated "
-      "step\nover those {} that have one.\n",
+      "simulated step over those {} that have one.\n",
       low, high, count);
 }
 
@@ -172,38 +171,40 @@ std::string study_keys_of(const GraphCandidate& candidate, const Graph& graph) {
 }
 
 std::string graph_search_text(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top) {
-  std::string text =
-      fmt::format("{} on {}, batch of {}, {}\n\n", study.graph->graph.name, study.cluster.name,
-                  grouped(study.strategy.global_batch), study.strategy.framework->name);
-  text += counts_text(result);
+                              std::int64_t top, const Paper& paper) {
+  Page page(paper);
+  page.line(fmt::format("{} on {}, batch of {}, {}\n", study.graph->graph.name, study.cluster.name,
+                        grouped(study.strategy.global_batch), study.strategy.framework->name));
+  write_counts(page, result);
   const auto best = top_of(result.simulated, top);
-  if (best.empty()) return text + "\nNothing can run.\n";
-  text += evidence_lines(best, "plan");
-  text += fmt::format("\n  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}\n", "", "step",
-                      "8 of 10 within", "estimate", "ratio", "headroom", "devices; how");
+  if (best.empty()) page.line("\nNothing can run.");
+  if (best.empty()) return std::move(page).take();
+  page.add(evidence_lines(best, "plan") + "\n");
+  Table table(
+      {">", ">step", ">8 of 10 within", ">estimate", ">ratio", ">headroom", "<devices; how"});
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
     const auto ratio = ratio_of(one);
-    text += fmt::format("  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1,
-                        format(one.step), interval_text(one),
-                        one.estimate ? format(*one.estimate) : "-",
-                        ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
-                        sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
-                        one.fits ? "" : "; DOES NOT FIT");
+    table.row(i + 1, format(one.step), interval_text(one),
+              one.estimate ? format(*one.estimate) : "-",
+              ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
+              words_of(one) + (one.fits ? "" : "; DOES NOT FIT"));
   }
-  text += ratios_text(result);
+  page.table(table);
+  page.add(ratios_text(result));
   if (!best.front().fits) {
     const auto nearest = std::ranges::max_element(
         result.simulated, {}, [](const GraphCandidate& one) { return one.headroom(); });
-    return text + fmt::format(
-                      "\nNothing fits. The plan that misses least needs {} a device, {} more "
-                      "than there is for it.\n",
-                      format(nearest->peak), format(nearest->peak - nearest->capacity));
+    page.line(fmt::format(
+        "\nNothing fits. The plan that misses least needs {} a device, {} more than there is for "
+        "it.",
+        format(nearest->peak), format(nearest->peak - nearest->capacity)));
+    return std::move(page).take();
   }
-  text += overlap_text(result);
-  return text + "\nOf the first one, for the study:\n\n" +
-         study_keys_of(best.front(), study.graph->graph);
+  page.add(overlap_text(result) + "\nOf the first one, for the study:\n\n");
+  const std::string keys = study_keys_of(best.front(), study.graph->graph);
+  page.verbatim(std::string_view(keys).substr(0, keys.size() - 1));
+  return std::move(page).take();
 }
 
 const Record<GraphCandidate>& record_of(const GraphCandidate*) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/page.h"
 #include "base/record/forward.h"
 
 #include "sim/search/asked.h"
@@ -14,7 +15,7 @@
 namespace foreshard::search {
 
 std::string graph_search_text(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top);
+                              std::int64_t top, const Paper& paper = {});
 /// \param asked  the question, without its digests.
 std::string graph_search_json(const study::LoadedStudy& study, const GraphSearchResult& result,
                               std::int64_t top, Asked asked = {});

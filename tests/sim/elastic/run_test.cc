@@ -184,7 +184,8 @@ TEST_F(Elastic, OneNodeLessIsNeverFasterThanWhatIsFound) {
     EXPECT_LE(*more.step, *fewer.step) << more.arrangement.nodes << " nodes";
     EXPECT_LT(more.idle, 8 * more.arrangement.nodes);
     if (more.idle > 0) {
-      EXPECT_THAT(elastic_text(run), HasSubstr(fmt::format("({} devices idle)", more.idle)));
+      EXPECT_THAT(elastic_text(run, {.width = 1000}),
+                  HasSubstr(fmt::format("({} devices idle)", more.idle)));
     }
   }
 }
@@ -219,7 +220,8 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
   const ElasticResult unrepaired =
       result("failures: {causes: [{name: node, of: node, mtbf: 2 h}]}\nhistories: 5\n");
   EXPECT_EQ(unrepaired.policies[0].unknown, "no repair time is known of node: give repair");
-  EXPECT_THAT(elastic_text(unrepaired), HasSubstr("UNKNOWN: no repair time is known of node"));
+  EXPECT_THAT(elastic_text(unrepaired),
+              HasSubstr("UNKNOWN\n      no repair time is known of node"));
   const ElasticResult stuck = result("events: [{at: 1 h, fails: node1}]\npolicies: [wait]\n");
   EXPECT_THAT(stuck.policies[0].unknown, HasSubstr("1 of 1 histories do not end"));
 }

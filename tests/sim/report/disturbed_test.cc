@@ -65,8 +65,8 @@ TEST(DisturbedReport, TellsWhoWasHit) {
 }
 
 TEST(DisturbedReport, TellsWhoWaitsForWhom) {
-  const std::string text = to_text(interrupted());
-  EXPECT_THAT(text, HasSubstr("step time     never"));
+  const std::string text = to_text(interrupted(), {.width = 80});
+  EXPECT_THAT(text, HasSubstr("step time  never"));
   EXPECT_THAT(text, HasSubstr("on node0/nic0 -> leaf0"));
   EXPECT_THAT(text, HasSubstr("rank 4 (stage 1) and 3 like it: forward / receive waits for"));
   std::istringstream lines(text);

@@ -428,7 +428,8 @@ TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
   const double gain = whole->simulated.front().step / best.step;
   RecordProperty("gain", std::to_string(gain));
   EXPECT_GT(gain, 3);
-  EXPECT_THAT(search_text(study, *found, 1), HasSubstr(", 4 devices idle, use: [node1]"));
+  EXPECT_THAT(search_text(study, *found, 1, {.width = 1000}),
+              HasSubstr(", 4 devices idle, use: [node1]"));
 }
 
 // 100 Mbit/s between two nodes: one of them alone is faster than both.

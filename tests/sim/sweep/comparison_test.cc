@@ -103,7 +103,7 @@ TEST(Comparison, WritesMoneyOfAMillionTokens) {
   a.question.rank = Measure::kUsd;
   const auto found = value_of(compare(a, a));
   EXPECT_THAT(comparison_text(a, a, found, 20),
-              AllOf(HasSubstr("on usd of a million tokens"), HasSubstr("2.00 USD    2.00 USD")));
+              AllOf(HasSubstr("on usd of a million tokens"), HasSubstr("2.00 USD  2.00 USD")));
 }
 
 TEST(Comparison, NeedsSomethingInCommon) {

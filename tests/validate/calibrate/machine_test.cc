@@ -247,7 +247,7 @@ TEST(Machine, LeavesADeviceAsItIsWhereForeshardsOwnKernelsRan) {
   EXPECT_EQ(after.attention_of.at("cudnn").fit.evidence, yaml::Evidence::kTransferred);
   EXPECT_EQ(after.passes.of.at("gelu_fwd").evidence, yaml::Evidence::kTransferred);
 
-  const std::string text = to_text(fit);
+  const std::string text = to_text(fit, {.width = 1000});
   for (const char* name :
        {"attention_of.cudnn.rates.128.forward", "passes.of.gelu_fwd", "passes.floor"})
     EXPECT_THAT(text, testing::ContainsRegex(std::string(name) +
