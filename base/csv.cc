@@ -1,4 +1,5 @@
 #include "base/csv.h"
+#include "base/limits.h"
 
 #include <algorithm>
 #include <set>
@@ -23,6 +24,9 @@ class Reader {
     for (;;) {
       FORESHARD_ASSIGN(auto field, at('"') ? quoted() : Result<std::string>(plain()));
       row.fields.push_back(std::move(field));
+      if (++fields_ > limits::raised(limits::kCsvFields))
+        return fault(line_, "more than " + std::to_string(limits::raised(limits::kCsvFields)) +
+                                " fields; " + limits::kRemedy);
       if (at(',')) {
         ++at_;
         continue;
@@ -72,6 +76,7 @@ class Reader {
   std::string_view name_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
+  std::size_t fields_ = 0;
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/quantity.h"
 
 namespace foreshard {
@@ -50,9 +52,32 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes largest) {
+Error too_large(const std::filesystem::path& path, Bytes limit) {
+  return fault(path, "is larger than the limit of " + format(limit) + "; " + limits::kRemedy);
+}
+
+// What a file is that cannot be read as a whole; nothing for one that can. `limit` is its largest
+// size.
+std::optional<Error> unreadable(const struct stat& status, const std::filesystem::path& path,
+                                Bytes limit) {
+  if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
+  if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
+  if (!S_ISREG(status.st_mode)) return fault(path, "is a device, not a file");
+  const auto size = Bytes::from_base(static_cast<double>(status.st_size));
+  if (size > limit) return too_large(path, limit);
+  constexpr double kBlock = 512;  // the unit of st_blocks
+  const auto held = Bytes::from_base(kBlock * static_cast<double>(status.st_blocks));
+  if (size > limits::raised(limits::kSmall) && size > held * limits::kRatio * limits::factor())
+    return fault(path, "is a sparse file of " + format(size) + ", of which the disk holds " +
+                           format(held) + "; copy it anew");
+  return std::nullopt;
+}
+
+Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes largest,
+                             std::size_t expected = 0) {
   const auto limit = static_cast<std::size_t>(largest.in_base());
   std::string bytes;
+  bytes.reserve(expected);
   char block[1 << 16];
   for (;;) {
     const ssize_t n = ::read(fd, block, sizeof block);
@@ -60,7 +85,7 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes la
     if (n < 0) return system_fault(path, "read");
     if (n == 0) return bytes;
     bytes.append(block, static_cast<std::size_t>(n));
-    if (bytes.size() > limit) return fault(path, "is larger than the limit of " + format(largest));
+    if (bytes.size() > limit) return too_large(path, largest);
   }
 }
 
@@ -73,15 +98,15 @@ const Result<std::string>& read_stdin(Bytes largest) {
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) {
+  largest = limits::raised(largest);
   if (path == kStdin) return read_stdin(largest);
   // Not blocking: a named pipe without a writer is refused below instead of waited for.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return system_fault(path, "open");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return system_fault(path, "read");
-  if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
-  if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
-  return read_all(file.get(), path, largest);
+  if (auto why = unreadable(status, path, largest)) return *std::move(why);
+  return read_all(file.get(), path, largest, static_cast<std::size_t>(status.st_size));
 }
 
 bool is_special(const std::filesystem::path& path) {

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
+#include <limits>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/progress.h"
 
 namespace foreshard::cli {
@@ -28,19 +31,24 @@ ExitCode fail(const Error& error) {
 
 ExitCode fail(std::string_view message, std::string_view help) {
   if (!tells_its_severity(message)) std::cerr << "error: ";
-  std::cerr << message;
+  std::cerr << printable(message);
   if (!message.ends_with('\n')) std::cerr << '\n';
-  if (!help.empty()) std::cerr << "   help: " << help << '\n';
+  if (!help.empty()) std::cerr << "   help: " << printable(help) << '\n';
   return kBadInput;
 }
 
 void note(std::string_view message) {
-  std::cerr << message << '\n';
+  std::cerr << printable(message) << '\n';
 }
 
 Status write_result(const std::string& path, std::string_view text) {
   if (!path.empty() && path != "-") return write_file(path, text);
-  std::cout << text << std::flush;
+  const bool to_terminal = isatty(STDOUT_FILENO) == 1;
+  constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  if (to_terminal)
+    std::cout << printable(text, kAll, colour_on_stdout()) << std::flush;
+  else
+    std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
   return {};
 }
@@ -75,7 +83,11 @@ bool colour_on_stdout() {
 }
 
 Busy::Busy(std::string what) : what_(std::move(what)) {
-  if (stderr_traits().interactive) thread_ = std::thread([this] { show(); });
+  if (!stderr_traits().interactive) return;
+  try {
+    thread_ = std::thread([this] { show(); });
+  } catch (const std::system_error&) {  // no thread for it: the line is not needed
+  }
 }
 
 Busy::~Busy() {
@@ -93,7 +105,7 @@ void Busy::show() {
   std::unique_lock lock(mutex_);
   std::size_t drawn = 0;
   for (int elapsed = 1; !wake_.wait_for(lock, seconds(1), [this] { return done_; }); ++elapsed) {
-    const std::string line = fmt::format("{}, {} s", what_, elapsed);
+    const std::string line = fmt::format("{}, {} s", printable(what_), elapsed);
     drawn = line.size();
     std::cerr << '\r' << line << std::flush;
   }

@@ -47,7 +47,7 @@ class Search final : public Command {
     declaration.count("--front", front_, 0,
                       "Most further simulations, of strategies that trade time for memory or "
                       "money.");
-    declaration.count("--threads", threads_, 1,
+    declaration.threads("--threads", threads_, 1,
                       "Simulations at the same time; of each further rank of mpirun or srun 1 by "
                       "default.");
     declaration.option("--budget", "TIME", budget_,

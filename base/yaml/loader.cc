@@ -1,3 +1,4 @@
+#include "base/limits.h"
 #include "base/yaml/loader.h"
 
 #include <utility>
@@ -30,6 +31,7 @@ struct Loader::State {
 };
 
 Loader::Loader(Options options) : state_(std::make_unique<State>()) {
+  options.most_nodes = limits::raised(options.most_nodes);
   state_->memory.options = std::move(options);
 }
 Loader::~Loader() = default;

@@ -1,5 +1,6 @@
 #include "sim/sweep/outcome.h"
 
+#include "base/json.h"
 #include "base/record/record.h"
 
 #include "sim/study/records.h"
@@ -78,9 +79,12 @@ std::string text_of(const Outcome& outcome) {
 }
 
 Result<Outcome> outcome_in(std::string_view text) {
-  auto outcome = record::read<Outcome>(record::Json::parse(text, nullptr, false));
+  const Error fault{Error::Code::kInvalidInput, "this is no outcome of a point"};
+  const auto json = parsed_json<record::Json>(text);
+  if (!json) return fault;
+  auto outcome = record::read<Outcome>(*json);
   if (!outcome || outcome->figures.has_value() != (outcome->status == PointStatus::kOk))
-    return Error{Error::Code::kInvalidInput, "this is no outcome of a point"};
+    return fault;
   return outcome;
 }
 

@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "base/result.h"
 #include "base/team/queue.h"
 #include "base/team/team.h"
+#include "base/threads.h"
 
 #include "sim/sweep/grid.h"
 
@@ -179,8 +179,13 @@ void fail(const Error& error, TaskQueue& queue, Recorder& record) {
 
 void work(const Setup& setup, TaskQueue& queue, Recorder& record) {
   while (const auto index = queue.take()) {
-    if (const Status status = do_point(setup, *index, record); !status.ok())
-      fail(status.error(), queue, record);
+    try {
+      if (const Status status = do_point(setup, *index, record); !status.ok())
+        fail(status.error(), queue, record);
+    } catch (...) {  // no memory: what was stored is kept
+      queue.stop();
+      throw;
+    }
     queue.done();
   }
 }
@@ -256,10 +261,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
       };
       FORESHARD_ASSIGN(desk, team::TaskServer::open(*options.team, std::move(job), queue, at_peer));
     }
-    std::vector<std::jthread> workers;
-    for (std::int64_t i = 1; i < threads; ++i)
-      workers.emplace_back([&] { work(setup, queue, record); });
-    work(setup, queue, record);
+    in_threads(threads, [&](std::int64_t) { work(setup, queue, record); });
   }
   FORESHARD_ASSIGN(RunResult result, record.take());
   result.partial = result.computed + result.known + result.repeated < std::ssize(points);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/quantity.h"
 
 #include "validate/measurement/measurement.h"
@@ -31,6 +32,20 @@ std::string numbered(const std::string& prefix, std::int64_t number) {
 
 Error malformed(std::int32_t rank, const std::string& what) {
   return {Error::Code::kIo, "rank " + std::to_string(rank) + " sent no " + what};
+}
+
+// Whether the text is the verification that a rank sent, which is read into `result`.
+bool read(const std::string& text, VerifyResult& result) {
+  const auto json = parsed_json(text);
+  if (!json) return false;
+  try {
+    json->at("operations").get_to(result.operations);
+    json->at("elements").get_to(result.elements);
+    json->at("faults").get_to(result.faults);
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
 }
 
 class Session {
@@ -113,12 +128,8 @@ class Session {
       for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
         FORESHARD_ASSIGN(const auto text,
                          store_.get(numbered("verified", rank), options_.patience));
-        const Json theirs = Json::parse(text, nullptr, false);
-        if (!theirs.is_object()) return malformed(rank, "verification");
         RankVerification of{.rank = rank};
-        of.result.operations = theirs.value("operations", std::int64_t{0});
-        of.result.elements = theirs.value("elements", std::int64_t{0});
-        of.result.faults = theirs.value("faults", std::vector<std::string>());
+        if (!read(text, of.result)) return malformed(rank, "verification");
         result_.verified = result_.verified && of.result.faults.empty();
         result_.verifications.push_back(std::move(of));
       }

@@ -288,8 +288,7 @@ Result<Program> program_from_json(std::string_view text) {
   return read_json<Program>(text,
                             {.what = "program",
                              .schema = kProgramSchema,
-                             .made_by = "foreshard export --program FILE",
-                             .largest = kLargestProgramText},
+                             .made_by = "foreshard export --program FILE"},
                             [](const Node& root) { return Reader().read(root); });
 }
 

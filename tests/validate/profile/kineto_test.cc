@@ -60,7 +60,7 @@ std::string trace_fault(const std::string& text) {
 }
 
 TEST(Trace, NamesTheFaultAndItsPlace) {
-  EXPECT_THAT(trace_fault("no"), HasSubstr("t.json: is no JSON"));
+  EXPECT_THAT(trace_fault("no"), HasSubstr("t.json: no JSON"));
   EXPECT_THAT(trace_fault("7"), HasSubstr("t.json: is no trace"));
   EXPECT_THAT(trace_fault("{}"), HasSubstr("holds no event of a GPU"));
   EXPECT_THAT(
