@@ -1,9 +1,10 @@
 #include "base/csv.h"
-#include "base/limits.h"
 
 #include <algorithm>
 #include <set>
 #include <variant>
+
+#include "base/limits.h"
 
 namespace foreshard {
 namespace {

@@ -39,8 +39,9 @@ std::string schema_in(std::string_view text);
 ///     "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while
 ///     parsing value - invalid literal; last read: 'x'"
 ///
-/// becomes "line 1, column 2: invalid literal; last read: 'x'", and "[json.exception.type_error.302]
-/// type must be string, but is null" becomes "a value is null instead of string".
+/// becomes "line 1, column 2: invalid literal; last read: 'x'", and
+/// "[json.exception.type_error.302] type must be string, but is null" becomes "a value is null
+/// instead of string".
 std::string json_words(std::string_view what);
 
 /// The keys of the first object in the text, which tell formats apart before a parser reads it:

@@ -72,8 +72,8 @@ static_assert(kInfos.size() == kDimensions);
 
 // Sizes of quantities in their base unit, but for 0: beyond all that there is, and such that no
 // product of a few of them is infinite.
-constexpr double kLeast = 1e-30;
-constexpr double kMost = 1e30;
+constexpr double kLeastSize = 1e-30;
+constexpr double kMostSize = 1e30;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t";
@@ -275,7 +275,7 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
     if (candidate.text != suffix) continue;
     const double value = number * candidate.scale;
     const double size = std::abs(value);
-    if (value != 0 && !(size >= kLeast && size <= kMost))
+    if (value != 0 && !(size >= kLeastSize && size <= kMostSize))
       return no_number(" is out of the range of numbers");
     return value;
   }

@@ -27,7 +27,6 @@
 namespace foreshard::cli {
 namespace {
 
-
 std::string as_comments(std::string_view first, const report::Subject& subject) {
   return fmt::format("# {}\n# model     {}\n# cluster   {}\n# strategy  {}\n", first, subject.model,
                      subject.cluster, subject.strategy);

@@ -226,8 +226,7 @@ class Compare final : public Command {
 
   Result<compare::Comparison> compared(const Environment& environment) const {
     const Busy busy("comparing");
-    FORESHARD_ASSIGN(const auto text,
-                     read_file(measurement_, limits::kMeasurement));
+    FORESHARD_ASSIGN(const auto text, read_file(measurement_, limits::kMeasurement));
     auto measurement = measure::measurement_from_json(text);
     if (!measurement) return in_file(measurement_, measurement.error());
     FORESHARD_ASSIGN(const auto study, study_.load(environment));

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-
 bool is_entry(const std::string& name, const char* kind, const std::vector<fs::path>& catalogue) {
   if (name.empty() || name.starts_with('/') || name.find("..") != std::string::npos) return false;
   return std::ranges::any_of(catalogue, [&](const fs::path& folder) {
@@ -79,7 +78,6 @@ Result<Strategy> load_strategy(const std::string& name, const Model& model,
 }
 
 namespace {
-
 
 // Overrides of strategy and model whose value is a scalar: key -> value.
 std::map<std::string, std::string> settled(const std::vector<yaml::Override>& sets) {

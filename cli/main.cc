@@ -51,8 +51,13 @@ void use_large_pages() {}
 [[noreturn]] void end() {
   const auto exception = std::current_exception();
   const std::string_view missing = missing_resource(exception);
-  if (missing.empty()) std::abort();
-  for (const std::string_view part : {std::string_view("error: "), missing, std::string_view("\n")}) {
+  constexpr std::string_view kOurs = "internal error: an exception that nothing answers\n";
+  if (missing.empty()) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kOurs.data(), kOurs.size());
+    std::abort();
+  }
+  using namespace std::string_view_literals;
+  for (const std::string_view part : {"error: "sv, missing, "\n"sv}) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, part.data(), part.size());
   }
   _exit(kBadInput);

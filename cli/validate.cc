@@ -181,8 +181,7 @@ class Validate final : public Command {
   }
 
   static Result<measure::Measurement> read(const fs::path& path) {
-    const auto text =
-        read_file(path, limits::kMeasurement);
+    const auto text = read_file(path, limits::kMeasurement);
     if (!text) return text.error();
     auto measurement = measure::measurement_from_json(*text);
     if (!measurement) return in_file(path, measurement.error());

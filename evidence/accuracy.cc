@@ -27,7 +27,6 @@
 namespace foreshard::accuracy {
 namespace {
 
-
 Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
   FORESHARD_ASSIGN(auto cells, read_measured_table(path, limits::kTable, operation));
   return Table{path, std::move(cells)};

@@ -1,8 +1,8 @@
-#include "base/limits.h"
 #include "base/yaml/loader.h"
 
 #include <utility>
 
+#include "base/limits.h"
 #include "base/yaml/internal/diagnostics.h"
 #include "base/yaml/internal/reader.h"
 

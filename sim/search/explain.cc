@@ -33,8 +33,7 @@ std::string fault_in(const Simulated& one) {
   if (!(one.low > 0_s && one.low <= one.step && one.step <= one.high))
     return "its times are not 0 < low_s <= time_s <= high_s";
   for (const sim::BreakdownPart& part : sim::kBreakdownParts)
-    if (one.breakdown.*part.time < 0_s)
-      return fmt::format("breakdown_s.{} is negative", part.key);
+    if (one.breakdown.*part.time < 0_s) return fmt::format("breakdown_s.{} is negative", part.key);
   if (one.peak < 0_B) return "peak_bytes is negative";
   return {};
 }

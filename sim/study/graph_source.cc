@@ -18,7 +18,6 @@
 namespace foreshard::study {
 namespace {
 
-
 std::size_t operators_in(const Graph& graph) {
   std::size_t count = graph.operators.size();
   for (const Graph& body : graph.bodies) count += operators_in(body);

@@ -62,7 +62,6 @@ class Journal {
 using program::JsonNode;
 using Json = nlohmann::json;
 
-
 ShardFile file_from(const JsonNode& node) {
   node.fields({"rank", "path", "bytes", "sha256"});
   return {.rank = static_cast<std::int32_t>(
@@ -102,8 +101,7 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
     const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;
     try {
-      const Json line =
-          program::parse_strictly(std::string_view(text).substr(at, end - at));
+      const Json line = program::parse_strictly(std::string_view(text).substr(at, end - at));
       ShardFile file = file_from(JsonNode(line));
       journal.finished_[file.path] = std::move(file);
     } catch (const program::JsonFault&) {

@@ -32,7 +32,8 @@ TEST(ParsedJson, IsWhatTheLibraryParses) {
 }
 
 TEST(ParsedJson, NamesTheFault) {
-  EXPECT_EQ(fault("{x"), "no JSON: line 1, column 2: invalid literal; last read: '{x'");
+  EXPECT_THAT(fault("{x"),
+              HasSubstr("no JSON: line 1, column 2: invalid literal; last read: '{x'"));
   EXPECT_THAT(fault(""), HasSubstr("no JSON: line 1, column 1: unexpected end of input"));
   EXPECT_THAT(fault("{} {}"), HasSubstr("no JSON: line 1, column 4"));
   EXPECT_THAT(fault("[1e999]"), HasSubstr("no JSON: number overflow parsing '1e999'"));
@@ -59,8 +60,7 @@ TEST(ParsedJson, HoldsNoMoreValuesThanTheLimit) {
 
 TEST(ParsedJson, IsLinearInTheKeysOfAnObject) {
   std::string text = "{";
-  for (int i = 0; i < 300'000; ++i)
-    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  for (int i = 0; i < 300'000; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
   EXPECT_EQ(value_of(parsed_json<Ordered>(text + "}")).size(), 300'000U);
 }
 

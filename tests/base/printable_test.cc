@@ -6,7 +6,8 @@ namespace foreshard {
 namespace {
 
 TEST(Printable, LeavesTextsAsTheyAre) {
-  for (const char* text : {"", "plain", "two\nlines\n", "\ttab \\ 'x1b'", "µs, Größe, 中文, 🙂"})
+  for (const char* text :
+       {"", "plain", "two\nlines\n", "\ttab \\ 'x1b'", "µs, Größe, 中文, 🙂"})
     EXPECT_EQ(printable(text), text);
 }
 
@@ -14,8 +15,14 @@ TEST(Printable, EscapesWhatATerminalObeys) {
   EXPECT_EQ(printable("lay\x1b[31mers"), "lay\\x1b[31mers");
   EXPECT_EQ(printable("a\rb\bc\x7f"), "a\\x0db\\x08c\\x7f");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m") << "a control character of one byte more";
-  EXPECT_EQ(printable("\xe2\x80\xae" "live"), "\\xe2\\x80\\xaelive") << "from right to left";
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m")
+      << "a control character of one byte more";
+  EXPECT_EQ(printable("\xe2\x80\xae"
+                      "live"),
+            "\\xe2\\x80\\xaelive")
+      << "from right to left";
 }
 
 TEST(Printable, EscapesWhatIsNoUtf8) {

@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that lets an allocation of the program fail: of those that operator new
-// makes from main on, the one whose number FAIL_ALLOCATION has, or with "12+" all from there on. The
-// number of all of them goes into the file FAIL_ALLOCATION_COUNT at the end.
+// makes from main on, the one whose number FAIL_ALLOCATION has, or with "12+" all from there on.
+// The number of all of them goes into the file FAIL_ALLOCATION_COUNT at the end.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

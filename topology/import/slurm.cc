@@ -86,7 +86,7 @@ class SlurmReader {
   std::vector<Switch> switches_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<std::size_t> leaves_first_;  // children before parents
-  std::size_t hosts_ = 0;  // and switches, in all lists
+  std::size_t hosts_ = 0;                  // and switches, in all lists
   std::int64_t node_count_ = 0;
 };
 
@@ -187,8 +187,8 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
     return error(at, "more than " + std::to_string(kMostSwitches) + " switches");
   hosts_ += at.hosts.size() + at.children.size();
   if (const std::size_t most = limits::raised(limits::kHosts); hosts_ > most)
-    return error(at, "more than " + std::to_string(most) + " hosts and switches; " +
-                         limits::kRemedy);
+    return error(at,
+                 "more than " + std::to_string(most) + " hosts and switches; " + limits::kRemedy);
   switches_.push_back(std::move(at));
   return {};
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/limits.h"
-
 #include "base/record/record.h"
 
 #include "strategies/program/ir/json_node.h"

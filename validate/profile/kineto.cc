@@ -64,7 +64,8 @@ class Reader {
     try {
       // Each event is dropped from the document as soon as it has been read.
       const auto rest = parsed_json<Json>(
-          text, [this](int depth, std::string_view key, Json& value) { return take(depth, key, value); });
+          text,
+          [this](int depth, std::string_view key, Json& value) { return take(depth, key, value); });
       if (!rest) return fault(rest.error().message);
       if (!rest->is_object() && !rest->is_array())
         return fault("is no trace: neither an object nor an array of events");

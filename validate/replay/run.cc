@@ -21,9 +21,9 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/net/faults.h"
 #include "base/net/identity.h"
-#include "base/limits.h"
 #include "base/result.h"
 
 #include "strategies/program/ir/json.h"

@@ -35,7 +35,7 @@ Error malformed(std::int32_t rank, const std::string& what) {
 }
 
 // Whether the text is the verification that a rank sent, which is read into `result`.
-bool read(const std::string& text, VerifyResult& result) {
+bool read(const std::string& text, Verification& result) {
   const auto json = parsed_json(text);
   if (!json) return false;
   try {

@@ -90,9 +90,9 @@ class JsonNode {
 
 /// A kind of file.
 struct JsonForm {
-  std::string_view what;                         ///< "program": messages begin with it.
-  std::string_view schema;                       ///< Required value of the key "schema".
-  std::string_view made_by;                      ///< The command that writes such a file.
+  std::string_view what;     ///< "program": messages begin with it.
+  std::string_view schema;   ///< Required value of the key "schema".
+  std::string_view made_by;  ///< The command that writes such a file.
   Bytes largest = limits::kProgram;
 };
 

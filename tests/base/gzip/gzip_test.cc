@@ -37,7 +37,8 @@ TEST(Gunzip, NamesTheFault) {
   damaged[15] = 'x';  // of the CRC
   EXPECT_THAT(fault(damaged), HasSubstr("is damaged"));
   EXPECT_THAT(fault(compressed() + "rest"), HasSubstr("other bytes behind"));
-  EXPECT_THAT(fault(compressed(), 2_B), HasSubstr("holds more than the limit of 2 B; FORESHARD_LIMITS=2"));
+  EXPECT_THAT(fault(compressed(), 2_B),
+              HasSubstr("holds more than the limit of 2 B; FORESHARD_LIMITS=2"));
 }
 
 // 100 MB of zeros; a gzip of some 97 kB.
