@@ -13,9 +13,8 @@
 namespace foreshard {
 
 /// The bytes of the file at `path`; "-" is stdin, which is read once and kept.
-/// \param largest  one of base/limits.h, which FORESHARD_LIMITS raises.
-/// \return kIo if it is missing, no regular file, unreadable, larger than `largest`, or has holes
-///     instead of content (limits::kRatio); the message starts with the path.
+/// \return kIo if it is missing, no regular file, sparse, unreadable, or larger than `largest`
+///     (base/limits.h; FORESHARD_LIMITS raises it); the message starts with the path.
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest);
 
 /// Whether `path` is a device, a pipe or the like: something to write to, not to replace.

@@ -1,5 +1,6 @@
 #include "base/threads.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -21,7 +22,7 @@ void in_threads(std::int64_t count, const std::function<void(std::int64_t)>& wor
   };
   {
     std::vector<std::jthread> threads;
-    for (std::int64_t i = 1; i < count; ++i) {
+    for (std::int64_t i = 1; i < std::min(count, kMostThreads); ++i) {
       try {
         threads.emplace_back([&call, i] { call(i); });
       } catch (const std::exception&) {  // no thread, or no memory for one

@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-/// Most threads that a user may ask for: more than any machine of one system has.
+/// Threads beyond these are not started: no machine of one system has as many.
 inline constexpr std::int64_t kMostThreads = 1024;
 
 /// Calls `work(0)` on this thread and `work(1)` ... `work(count - 1)` on threads of their own, and

@@ -29,9 +29,8 @@ class Accuracy final : public Command {
     declaration.option("--max-error", "PERCENT", limit_,
                        "Exit with code 4 if the mean error of the times is larger. Where TIERS.csv "
                        "beside the tables names rows of tier core, only these count.");
-    declaration.threads(
-        "-j,--jobs", threads_, 0,
-        "Number of rows predicted at the same time; 0: as many as there are cores.");
+    declaration.count("-j,--jobs", threads_, 0,
+                      "Number of rows predicted at the same time; 0: as many as there are cores.");
     declaration.option(
         "--communication", "FILE", communication_,
         "Communication library: a file (as calibrate writes it) or a catalogue name.");

@@ -6,6 +6,7 @@
 #include <CLI/StringTools.hpp>
 #include <charconv>
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 
 #include "base/quantity.h"
@@ -79,10 +80,11 @@ void Declaration::choice(const std::string& flags, std::string& value,
 }
 
 void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
-                        const std::string& doc, std::int64_t highest) {
+                        const std::string& doc) {
+  constexpr std::int64_t kHighest = std::numeric_limits<std::int32_t>::max();
   CLI::Option* option = app_->add_option(flags, value, doc);
   // The error message names the range; in the help it would be noise.
-  option->type_name("N")->check(CLI::Range(lowest, highest).description(""));
+  option->type_name("N")->check(CLI::Range(lowest, kHighest).description(""));
   if (value >= lowest) option->capture_default_str();
 }
 

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "base/threads.h"
 #include "base/units.h"
 
 namespace CLI {
@@ -48,16 +46,10 @@ class Declaration {
   /// message suggests the nearest one.
   void choice(const std::string& flags, std::string& value, std::vector<std::string> words,
               const std::string& doc);
-  /// An option whose value is a whole number from `lowest` to `highest`. `value` is the default,
-  /// unless it is less.
+  /// An option whose value is a whole number, at least `lowest`. `value` is the default, unless it
+  /// is less.
   void count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
-             const std::string& doc,
-             std::int64_t highest = std::numeric_limits<std::int32_t>::max());
-  /// The same for a number of threads.
-  void threads(const std::string& flags, std::int64_t& value, std::int64_t lowest,
-               const std::string& doc) {
-    count(flags, value, lowest, doc, kMostThreads);
-  }
+             const std::string& doc);
   void flag(const std::string& flags, bool& value, const std::string& doc);
 
   /// The options that were given on the command line, after it was read: "--name", in the order of

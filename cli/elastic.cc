@@ -17,7 +17,7 @@ class Elastic final : public Command {
     declaration.required_argument("FILE", file_,
                                   "A time line: the file that names a study, what fails, and what "
                                   "is done about it, or a catalogue name (schema: elastic).");
-    declaration.threads("--threads", threads_, 1, "Number of simulations at the same time.");
+    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
     add_format(declaration, format_, {"text", "json"});
     add_output(declaration, output_);
   }

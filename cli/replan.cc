@@ -56,7 +56,7 @@ class Replan final : public Command {
     declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
     declaration.count("--certify", certify_, 0,
                       "Most further simulations, of strategies that might still be faster.");
-    declaration.threads("--threads", threads_, 1, "Number of simulations at the same time.");
+    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
     add_format(declaration, format_, {"text", "json"});
     add_output(declaration, output_);
   }

@@ -47,9 +47,9 @@ class Search final : public Command {
     declaration.count("--front", front_, 0,
                       "Most further simulations, of strategies that trade time for memory or "
                       "money.");
-    declaration.threads("--threads", threads_, 1,
-                        "Simulations at the same time; of each further rank of mpirun or srun 1 by "
-                        "default.");
+    declaration.count("--threads", threads_, 1,
+                      "Simulations at the same time; of each further rank of mpirun or srun 1 by "
+                      "default.");
     declaration.option("--budget", "TIME", budget_,
                        "Give the best so far after this time, such as 60s (default: no limit).");
     declaration.option("--why-not", "STRATEGY", why_not_,

@@ -40,10 +40,9 @@ class StudyCommand final : public Command {
     declaration.option("--results", "FILE", results_,
                        "Keep each point in this file as soon as it is done, and compute none that "
                        "is there already.");
-    declaration.threads(
-        "--threads", threads_, 1,
-        "Points at the same time; by default the processor's threads, or 1 for each "
-        "rank of mpirun or srun.");
+    declaration.count("--threads", threads_, 1,
+                      "Points at the same time; by default the processor's threads, or 1 for each "
+                      "rank of mpirun or srun.");
     declaration.option("--shard", "I/N", shard_,
                        "Only every N-th point, from the I-th on: one job of an array.");
     declaration.option("--budget", "TIME", budget_,

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "base/result.h"
-#include "base/threads.h"
 #include "base/yaml/loader.h"
 
 #include "sim/report/json.h"
@@ -181,7 +180,7 @@ Prediction predict(const Study& study, const PredictOptions& options, const char
 SearchResult search(const Study& study, const SearchOptions& options, const char* package) {
   require(!options.level || (*options.level >= 0 && *options.level <= 3), "level: 0, 1, 2 or 3");
   require(options.simulate >= 1, "simulate: at least 1");
-  require(options.threads >= 1 && options.threads <= kMostThreads, "threads: from 1 to 1024");
+  require(options.threads >= 1, "threads: at least 1");
   require(options.top >= 0 && options.certify >= 0 && options.budget_seconds >= 0,
           "top, certify and budget_seconds cannot be negative");
   const study::LoadedStudy question = loaded(study, package, false);
