@@ -25,9 +25,9 @@ class Reader {
     for (;;) {
       FORESHARD_ASSIGN(auto field, at('"') ? quoted() : Result<std::string>(plain()));
       row.fields.push_back(std::move(field));
-      if (++fields_ > limits::raised(limits::kCsvFields))
-        return fault(line_, "more than " + std::to_string(limits::raised(limits::kCsvFields)) +
-                                " fields; " + limits::kRemedy);
+      if (++fields_ > most_fields_)
+        return fault(line_, "more than " + std::to_string(most_fields_) + " fields; " +
+                                limits::kRemedy);
       if (at(',')) {
         ++at_;
         continue;
@@ -78,6 +78,7 @@ class Reader {
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   std::size_t fields_ = 0;
+  std::size_t most_fields_ = limits::raised(limits::kCsvFields);
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "sim/search/team.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
-#include "base/threads.h"
-
 #include "base/digest/sha256.h"
+#include "base/threads.h"
 
 #include "sim/search/asked.h"
 #include "sim/search/device_subset.h"
