@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -34,17 +35,16 @@ Error malformed(std::int32_t rank, const std::string& what) {
   return {Error::Code::kIo, "rank " + std::to_string(rank) + " sent no " + what};
 }
 
-// Whether the text is the verification that a rank sent, which is read into `result`.
-bool read(const std::string& text, Verification& result) {
+// The verification that a rank sent; nothing for another text.
+std::optional<Verification> verification_in(const std::string& text) {
   const auto json = parsed_json(text);
-  if (!json) return false;
+  if (!json) return std::nullopt;
   try {
-    json->at("operations").get_to(result.operations);
-    json->at("elements").get_to(result.elements);
-    json->at("faults").get_to(result.faults);
-    return true;
+    return Verification{.operations = json->at("operations").get<std::int64_t>(),
+                        .elements = json->at("elements").get<std::int64_t>(),
+                        .faults = json->at("faults").get<std::vector<std::string>>()};
   } catch (const Json::exception&) {
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -128,8 +128,9 @@ class Session {
       for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
         FORESHARD_ASSIGN(const auto text,
                          store_.get(numbered("verified", rank), options_.patience));
-        RankVerification of{.rank = rank};
-        if (!read(text, of.result)) return malformed(rank, "verification");
+        auto theirs = verification_in(text);
+        if (!theirs) return malformed(rank, "verification");
+        RankVerification of{.rank = rank, .result = *std::move(theirs)};
         result_.verified = result_.verified && of.result.faults.empty();
         result_.verifications.push_back(std::move(of));
       }
