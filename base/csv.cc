@@ -4,6 +4,8 @@
 #include <set>
 #include <variant>
 
+#include "base/limits.h"
+
 namespace foreshard {
 namespace {
 
@@ -23,6 +25,9 @@ class Reader {
     for (;;) {
       FORESHARD_ASSIGN(auto field, at('"') ? quoted() : Result<std::string>(plain()));
       row.fields.push_back(std::move(field));
+      if (++fields_ > most_fields_)
+        return fault(line_, "more than " + std::to_string(most_fields_) + " fields; " +
+                                limits::kRemedy);
       if (at(',')) {
         ++at_;
         continue;
@@ -72,6 +77,8 @@ class Reader {
   std::string_view name_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
+  std::size_t fields_ = 0;
+  std::size_t most_fields_ = limits::raised(limits::kCsvFields);
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 
 namespace foreshard {
@@ -61,9 +62,32 @@ Status note(const std::filesystem::path& path, const struct stat& status) {
   return {};
 }
 
-Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes largest) {
+Error too_large(const std::filesystem::path& path, Bytes limit) {
+  return fault(path, "is larger than the limit of " + format(limit) + "; " + limits::kRemedy);
+}
+
+// What a file is that cannot be read as a whole; nothing for one that can. `limit` is its largest
+// size.
+std::optional<Error> unreadable(const struct stat& status, const std::filesystem::path& path,
+                                Bytes limit) {
+  if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
+  if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
+  if (!S_ISREG(status.st_mode)) return fault(path, "is a device, not a file");
+  const auto size = Bytes::from_base(static_cast<double>(status.st_size));
+  if (size > limit) return too_large(path, limit);
+  constexpr double kBlock = 512;  // the unit of st_blocks
+  const auto held = Bytes::from_base(kBlock * static_cast<double>(status.st_blocks));
+  if (size > limits::raised(limits::kSmall) && size > held * limits::kRatio * limits::factor())
+    return fault(path, "is a sparse file of " + format(size) + ", of which the disk holds " +
+                           format(held) + "; copy it anew");
+  return std::nullopt;
+}
+
+Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes largest,
+                             std::size_t expected = 0) {
   const auto limit = static_cast<std::size_t>(largest.in_base());
   std::string bytes;
+  bytes.reserve(expected);
   char block[1 << 16];
   for (;;) {
     const ssize_t n = ::read(fd, block, sizeof block);
@@ -71,7 +95,7 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes la
     if (n < 0) return system_fault(path, "read");
     if (n == 0) return bytes;
     bytes.append(block, static_cast<std::size_t>(n));
-    if (bytes.size() > limit) return fault(path, "is larger than the limit of " + format(largest));
+    if (bytes.size() > limit) return too_large(path, largest);
   }
 }
 
@@ -85,6 +109,7 @@ const Result<std::string>& read_stdin(Bytes largest) {
 
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) {
   struct stat status {};
+  largest = limits::raised(largest);
   if (path == kStdin) {
     if (::fstat(STDIN_FILENO, &status) == 0) FORESHARD_TRY(note(path, status));
     return read_stdin(largest);
@@ -93,10 +118,9 @@ Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) 
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return system_fault(path, "open");
   if (::fstat(file.get(), &status) != 0) return system_fault(path, "read");
-  if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
-  if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
+  if (auto why = unreadable(status, path, largest)) return *std::move(why);
   FORESHARD_TRY(note(path, status));
-  return read_all(file.get(), path, largest);
+  return read_all(file.get(), path, largest, static_cast<std::size_t>(status.st_size));
 }
 
 void protect_inputs(const std::vector<NamedOutput>& outputs) {

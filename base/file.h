@@ -16,8 +16,9 @@
 namespace foreshard {
 
 /// The bytes of the file at `path`; "-" is stdin, which is read once and kept.
-/// \return kIo if it is missing, a directory, unreadable, or larger than `largest`; kInvalidInput if
-///     it is to be written (protect_inputs); the message starts with the path.
+/// \return kIo if it is missing, no regular file, sparse, unreadable, or larger than `largest`
+///     (base/limits.h; FORESHARD_LIMITS raises it); kInvalidInput if it is to be written
+///     (protect_inputs); the message starts with the path.
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest);
 
 /// Whether `path` is a device, a pipe or the like: something to write to, not to replace.

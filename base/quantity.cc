@@ -76,6 +76,11 @@ constexpr std::array kInfos = std::to_array<DimensionInfo>({
 // clang-format on
 static_assert(kInfos.size() == kDimensions);
 
+// Sizes of quantities in their base unit, but for 0: beyond all that there is, and such that no
+// product of a few of them is infinite.
+constexpr double kLeastSize = 1e-30;
+constexpr double kMostSize = 1e30;
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t";
   const auto first = text.find_first_not_of(kSpace);
@@ -277,7 +282,9 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
   for (const Suffix& candidate : info.suffixes) {
     if (candidate.text != suffix) continue;
     const double value = number * candidate.scale;
-    if (!std::isfinite(value)) return no_number(" is out of the range of numbers");
+    const double size = std::abs(value);
+    if (value != 0 && !(size >= kLeastSize && size <= kMostSize))
+      return no_number(" is out of the range of numbers");
     return value;
   }
   return unknown_suffix(all, suffix, dimension);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/gzip/gzip.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "base/yaml/describe.h"
@@ -43,15 +44,14 @@ struct ProfileRequest {
   std::vector<std::string> kernel_names;  // Files or catalogue names, in order of precedence.
 };
 
-constexpr Bytes kLargestProfile = 4_GiB;
 constexpr const char* kShippedNames = "kernels";
 /// A profile with less than this share of the time of a Program's kernels (Match::shown) is assumed
 /// to be of another Program.
 constexpr double kLeastShown = 0.1;
 
 Result<std::string> text_of(const std::string& file) {
-  FORESHARD_ASSIGN(auto bytes, read_file(file, kLargestProfile));
-  if (is_gzip(bytes)) return gunzip(bytes, file, kLargestProfile);
+  FORESHARD_ASSIGN(auto bytes, read_file(file, limits::kProfile));
+  if (is_gzip(bytes)) return gunzip(bytes, file, limits::kProfile);
   return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "base/yaml/given.h"
@@ -60,7 +61,7 @@ DeviceType device_of(const ClusterConfig& cluster) {
 }
 
 Result<program::Program> read_program(const std::string& file) {
-  FORESHARD_ASSIGN(const auto text, read_file(file, 1_GiB));
+  FORESHARD_ASSIGN(const auto text, read_file(file, limits::kTable));
   auto program = program::program_from_json(text);
   if (!program) return Error{program.error().code, file + ": " + program.error().message};
   if (const Status violation = program::verify(*program); !violation.ok())
@@ -69,7 +70,7 @@ Result<program::Program> read_program(const std::string& file) {
 }
 
 Result<measure::Measurement> read_measurement(const std::string& file) {
-  FORESHARD_ASSIGN(const auto text, read_file(file, 1_GiB));
+  FORESHARD_ASSIGN(const auto text, read_file(file, limits::kTable));
   auto measurement = measure::measurement_from_json(text);
   if (!measurement)
     return Error{measurement.error().code, file + ": " + measurement.error().message};

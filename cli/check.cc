@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/yaml/describe.h"
 #include "cli/commands.h"
@@ -25,8 +26,6 @@
 
 namespace foreshard::cli {
 namespace {
-
-constexpr Bytes kLargestFile = 4_MiB;
 
 std::string as_comments(std::string_view first, const report::Subject& subject) {
   return fmt::format("# {}\n# model     {}\n# cluster   {}\n# strategy  {}\n", first, subject.model,
@@ -54,7 +53,7 @@ class Check final : public Command {
     if (std::filesystem::is_directory(file_, status) && study::is_hf_config(file_))
       return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
     if (!std::filesystem::exists(file_, status) && is_entry(environment)) return named_entry();
-    FORESHARD_ASSIGN(const auto bytes, read_file(file_, kLargestFile));
+    FORESHARD_ASSIGN(const auto bytes, read_file(file_, limits::kConfig));
     if (kind_.empty() && looks_like_hf_config(bytes) && study::is_hf_config(file_))
       return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
     if (const ImportFormat* format = import_format_of(bytes)) return not_imported(*format);

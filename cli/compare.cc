@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -42,7 +44,6 @@ struct SweepsGiven {
   std::string format;                // "text" or "json"
 };
 
-constexpr Bytes kLargestSweep = 512_MiB;
 constexpr std::int64_t kMostPairs = 20;  // pairs of points listed in the text
 
 // Whether a file is a results file of `foreshard study`, by its content; it may be damaged.
@@ -51,15 +52,14 @@ bool holds_sweep(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, status)) return false;
   if (sweep::is_database(path)) return true;
   if (!path.ends_with(".json")) return false;
-  const auto text = read_file(path, kLargestSweep);
+  const auto text = read_file(path, limits::kSweep);
   if (!text) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  return json.is_object() && json.value("schema", nlohmann::json()) == sweep::kSweepSchema;
+  return schema_in(*text) == sweep::kSweepSchema;
 }
 
 Result<sweep::Results> sweep_in(const std::string& path) {
   if (sweep::is_database(path)) return sweep::read_results(path);
-  FORESHARD_ASSIGN(const std::string text, read_file(path, kLargestSweep));
+  FORESHARD_ASSIGN(const std::string text, read_file(path, limits::kSweep));
   auto results = sweep::results_in(text);
   if (!results) return Error{results.error().code, path + ": " + results.error().message};
   return results;
@@ -102,10 +102,6 @@ Result<std::string> compared_sweeps(const SweepsGiven& given, const Paper& paper
   FORESHARD_ASSIGN(const sweep::Comparison comparison, sweep::compare(a, b));
   return given.format == "json" ? sweep::comparison_json(a, b, comparison)
                                 : sweep::comparison_text(a, b, comparison, kMostPairs, paper);
-}
-
-Bytes largest(std::size_t characters) {
-  return Bytes::from_base(static_cast<double>(characters));
 }
 
 class Compare final : public Command {
@@ -233,8 +229,7 @@ class Compare final : public Command {
 
   Result<compare::Comparison> compared(const Environment& environment) const {
     const Busy busy("comparing");
-    FORESHARD_ASSIGN(const auto text,
-                     read_file(measurement_, largest(measure::kLargestMeasurementText)));
+    FORESHARD_ASSIGN(const auto text, read_file(measurement_, limits::kMeasurement));
     auto measurement = measure::measurement_from_json(text);
     if (!measurement) return in_file(measurement_, measurement.error());
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
@@ -255,7 +250,7 @@ class Compare final : public Command {
   Result<program::Program> program_of(const study::LoadedStudy& study,
                                       const ClusterView& cluster) const {
     if (program_.empty()) return study::program_of(study, cluster);
-    FORESHARD_ASSIGN(const auto text, read_file(program_, largest(program::kLargestProgramText)));
+    FORESHARD_ASSIGN(const auto text, read_file(program_, limits::kProgram));
     auto program = program::program_from_json(text);
     if (!program) return in_file(program_, program.error());
     if (const Status violation = program::verify(*program); !violation.ok())

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/yaml/given.h"
 #include "cli/found.h"
@@ -23,7 +25,6 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr Bytes kLargestResult = 64_MiB;
 constexpr double kHalf = 0.5;
 constexpr std::size_t kMostEffects = 24;  // keys that are tried alone, each with a simulation
 
@@ -47,7 +48,7 @@ Result<report::Outcome> outcome_of(const study::LoadedStudy& study) {
 }
 
 Result<Side> side_of_file(const std::string& path) {
-  FORESHARD_ASSIGN(const auto text, read_file(path, kLargestResult));
+  FORESHARD_ASSIGN(const auto text, read_file(path, limits::kResult));
   auto outcome = report::read_outcome(text);
   if (!outcome) return Error{outcome.error().code, path + ": " + outcome.error().message};
   return Side{*std::move(outcome), std::nullopt};
@@ -257,11 +258,10 @@ Result<bool> is_predicted(const std::string& name) {
   std::error_code status;
   if (name.ends_with(".yaml") || name.ends_with(".yml") || holds_found(name)) return true;
   if (!std::filesystem::is_regular_file(name, status)) return !name.ends_with(".json");
-  const auto text = read_file(name, kLargestResult);
+  const auto text = read_file(name, limits::kResult);
   if (!text) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return false;
-  const auto schema = json["schema"].get<std::string>();
+  const std::string schema = schema_in(*text);
+  if (schema.empty()) return false;
   if (schema == report::kPredictionSchema) return true;
   if (schema == measure::kMeasurementSchema) return false;
   return Error{

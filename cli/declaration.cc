@@ -88,10 +88,10 @@ void Declaration::choice(const std::string& flags, std::string& value,
 
 void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
                         const std::string& doc) {
+  constexpr std::int64_t kHighest = std::numeric_limits<std::int32_t>::max();
   CLI::Option* option = app_->add_option(flags, value, doc);
   // The error message names the range; in the help it would be noise.
-  option->type_name("N")->check(
-      CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()).description(""));
+  option->type_name("N")->check(CLI::Range(lowest, kHighest).description(""));
   if (value >= lowest) option->capture_default_str();
 }
 

@@ -4,15 +4,14 @@
 #include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace foreshard::cli {
 namespace {
-
-constexpr Bytes kLargestResult = 64_MiB;
 
 bool is_file(const std::string& path) {
   std::error_code status;
@@ -34,16 +33,13 @@ FoundName found_name(const std::string& name) {
 bool holds_found(const std::string& name) {
   const FoundName found = found_name(name);
   if (!found.path.ends_with(".json") || !is_file(found.path)) return false;
-  const auto text = read_file(found.path, kLargestResult);
-  if (!text) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return false;
-  return search::is_result_schema(json["schema"].get<std::string>());
+  const auto text = read_file(found.path, limits::kResult);
+  return text && search::is_result_schema(schema_in(*text));
 }
 
 Result<FoundStrategy> read_found(const std::string& name) {
   const FoundName wanted = found_name(name);
-  FORESHARD_ASSIGN(const auto text, read_file(wanted.path, kLargestResult));
+  FORESHARD_ASSIGN(const auto text, read_file(wanted.path, limits::kResult));
   auto result = search::read_result(text);
   if (!result)
     return Error{result.error().code, fmt::format("{}: {}", wanted.path, result.error().message)};

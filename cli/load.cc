@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/yaml/given.h"
 #include "base/yaml/quoted.h"
@@ -18,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Bytes kLargestNode = 4_MiB;
-
 bool is_entry(const std::string& name, const char* kind, const std::vector<fs::path>& catalogue) {
   if (name.empty() || name.starts_with('/') || name.find("..") != std::string::npos) return false;
   return std::ranges::any_of(catalogue, [&](const fs::path& folder) {
@@ -32,7 +31,7 @@ bool is_node(const std::string& name, const std::vector<fs::path>& catalogue) {
   if (name.starts_with('{')) return kind_of("-", name).name == "node";
   if (!yaml::is_file_name(name))
     return is_entry(name, "node", catalogue) && !is_entry(name, "cluster", catalogue);
-  const auto text = read_file(name, kLargestNode);
+  const auto text = read_file(name, limits::kConfig);
   return text && kind_of(name, *text).name == "node";
 }
 
@@ -80,8 +79,6 @@ Result<Strategy> load_strategy(const std::string& name, const Model& model,
 
 namespace {
 
-constexpr Bytes kLargestFile = 4_MiB;
-
 // Overrides of strategy and model whose value is a scalar: key -> value.
 std::map<std::string, std::string> settled(const std::vector<yaml::Override>& sets) {
   std::map<std::string, std::string> keys;
@@ -110,7 +107,7 @@ Result<launch::Imported> import_given(const ImportOptions& options) {
   if (options.file.empty()) {
     request.format = "megatron";
   } else {
-    FORESHARD_ASSIGN(text, read_file(options.file, kLargestFile));
+    FORESHARD_ASSIGN(text, read_file(options.file, limits::kConfig));
     request.text = text;
     request.name = options.file == "-" ? "stdin" : options.file;
   }

@@ -8,12 +8,15 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <sys/ioctl.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/progress.h"
 
 namespace foreshard::cli {
@@ -37,19 +40,24 @@ ExitCode fail(const Error& error) {
 
 ExitCode fail(std::string_view message, std::string_view help) {
   if (!tells_its_severity(message)) std::cerr << "error: ";
-  std::cerr << message;
+  std::cerr << printable(message);
   if (!message.ends_with('\n')) std::cerr << '\n';
-  if (!help.empty()) std::cerr << "   help: " << help << '\n';
+  if (!help.empty()) std::cerr << "   help: " << printable(help) << '\n';
   return kBadInput;
 }
 
 void note(std::string_view message) {
-  std::cerr << message << '\n';
+  std::cerr << printable(message) << '\n';
 }
 
 Status write_result(const std::string& path, std::string_view text) {
   if (!path.empty() && path != "-") return write_file(path, text);
-  std::cout << text << std::flush;
+  const bool to_terminal = isatty(STDOUT_FILENO) == 1;
+  constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  if (to_terminal)
+    std::cout << printable(text, kAll, colour_on_stdout()) << std::flush;
+  else
+    std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
   return {};
 }
@@ -96,7 +104,11 @@ Paper paper_for(const std::string& path) {
 }
 
 Busy::Busy(std::string what) : what_(std::move(what)) {
-  if (stderr_traits().interactive) thread_ = std::thread([this] { show(); });
+  if (!stderr_traits().interactive) return;
+  try {
+    thread_ = std::thread([this] { show(); });
+  } catch (const std::system_error&) {  // no thread for it: the line is not needed
+  }
 }
 
 Busy::~Busy() {
@@ -114,7 +126,7 @@ void Busy::show() {
   std::unique_lock lock(mutex_);
   std::size_t drawn = 0;
   for (int elapsed = 1; !wake_.wait_for(lock, seconds(1), [this] { return done_; }); ++elapsed) {
-    const std::string line = fmt::format("{}, {} s", what_, elapsed);
+    const std::string line = fmt::format("{}, {} s", printable(what_), elapsed);
     drawn = line.size();
     std::cerr << '\r' << line << std::flush;
   }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/shell_words.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -286,8 +287,7 @@ class Replay final : public Command {
       return Error{Error::Code::kInvalidInput,
                    fmt::format("{} applies only to a study, and {} is a Program: omit it",
                                study_option, path)};
-    const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
-    FORESHARD_ASSIGN(const auto text, read_file(path, largest));
+    FORESHARD_ASSIGN(const auto text, read_file(path, limits::kProgram));
     const auto program = program::program_from_json(text);
     if (!program) return Error{program.error().code, path + ": " + program.error().message};
     if (const Status fault = program::verify(*program); !fault.ok())

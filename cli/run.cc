@@ -13,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
+#include "base/printable.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -165,6 +168,7 @@ int run(int argc, char** argv) {
   std::string configs;
   const auto declared = declare_all(app, configs);
 
+  if (const Status fault = limits::fault_in_factor(); !fault.ok()) return fail(fault.error());
   const std::vector<std::string> words = words_of(argc, argv);
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);
   try {
@@ -189,7 +193,8 @@ int run(int argc, char** argv) {
     const Result<ExitCode> code = run_command(declared, configs);
     return code ? *code : fail(code.error());
   } catch (const std::exception& error) {
-    std::cerr << "internal error: " << error.what() << '\n';
+    if (!missing_resource(std::current_exception()).empty()) throw;
+    std::cerr << "internal error: " << printable(error.what()) << '\n';
     return kInternalError;
   }
 }

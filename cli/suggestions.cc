@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/kinds.h"
 
@@ -63,7 +64,7 @@ std::string key_of(std::string_view option) {
 std::optional<std::string> text_of(const std::string& path) {
   std::error_code status;
   if (!std::filesystem::is_regular_file(path, status)) return std::nullopt;
-  const auto text = read_file(path, 64_MiB);
+  const auto text = read_file(path, limits::kConfig);
   return text ? std::optional(*text) : std::nullopt;
 }
 
@@ -97,11 +98,16 @@ std::string use_of_result(const std::string& result, const std::string& path) {
 Error folder_for_study(const std::string& folder) {
   std::error_code status;
   std::vector<std::string> studies;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, status)) {
-    if (entry.path().extension() != ".yaml") continue;
-    const auto text = text_of(entry.path().string());
-    if (text && kind_of(entry.path(), *text).name == "study")
-      studies.push_back(entry.path().string());
+  constexpr int kMost = 200;  // files that are read for a remedy
+  int looked_at = 0;
+  auto entry = std::filesystem::directory_iterator(folder, status);
+  for (; !status && entry != std::filesystem::directory_iterator() && looked_at < kMost;
+       entry.increment(status)) {
+    if (entry->path().extension() != ".yaml") continue;
+    ++looked_at;
+    const auto text = text_of(entry->path().string());
+    if (text && kind_of(entry->path(), *text).name == "study")
+      studies.push_back(entry->path().string());
   }
   std::ranges::sort(studies);
   return {Error::Code::kInvalidInput,

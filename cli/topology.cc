@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -43,7 +44,6 @@ class TopologyImport {
   std::string output_;
 };
 
-constexpr Bytes kLargestExport = 64_MiB;
 constexpr std::size_t kMostNotes = 12;
 
 // Prints the first remarks. The output file has all of them at its top.
@@ -81,7 +81,7 @@ void TopologyImport::declare(Declaration& topology) {
 }
 
 Result<ExitCode> TopologyImport::run(const Environment& environment) const {
-  FORESHARD_ASSIGN(const auto text, read_file(file_, kLargestExport));
+  FORESHARD_ASSIGN(const auto text, read_file(file_, limits::kLog));
   ImportRequest request{
       .text = text, .name = file_, .format = format_, .device = device_, .node = node_};
   if (!link_rate_.empty()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/declaration.h"
@@ -180,8 +181,7 @@ class Validate final : public Command {
   }
 
   static Result<measure::Measurement> read(const fs::path& path) {
-    const auto text =
-        read_file(path, Bytes::from_base(static_cast<double>(measure::kLargestMeasurementText)));
+    const auto text = read_file(path, limits::kMeasurement);
     if (!text) return text.error();
     auto measurement = measure::measurement_from_json(*text);
     if (!measurement) return in_file(path, measurement.error());

@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "base/yaml/loader.h"
 #include "evidence/row_format.h"
 #include "evidence/training.h"
@@ -26,10 +27,8 @@
 namespace foreshard::accuracy {
 namespace {
 
-constexpr Bytes kLargestTable = 1_GiB;
-
 Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
-  FORESHARD_ASSIGN(auto cells, read_measured_table(path, kLargestTable, operation));
+  FORESHARD_ASSIGN(auto cells, read_measured_table(path, limits::kTable, operation));
   return Table{path, std::move(cells)};
 }
 
@@ -104,9 +103,8 @@ void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
       if (progress) progress->tick(static_cast<std::int64_t>(results.size()));
     }
   };
-  std::vector<std::jthread> helpers;
-  for (int i = 1; i < options.threads; ++i) helpers.emplace_back(work);
-  work();
+  const auto most = std::max<std::int64_t>(std::ssize(tasks), 1);
+  in_threads(std::min<std::int64_t>(options.threads, most), [&](std::int64_t) { work(); });
 }
 
 }  // namespace
@@ -359,11 +357,8 @@ Result<Regret> regret_of(const std::vector<Outcome>& rows, const Context& contex
     for (std::size_t i = next++; i < groups.size(); i = next++)
       found[i] = searched(groups[i], context);
   };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < threads; ++i) helpers.emplace_back(work);
-    work();
-  }
+  const auto most = std::max<std::int64_t>(std::ssize(groups), 1);
+  in_threads(std::min<std::int64_t>(threads, most), [&](std::int64_t) { work(); });
   Regret regret;
   std::map<std::string, std::vector<RegretGroup>> files;
   for (auto& one : found) {

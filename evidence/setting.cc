@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "base/yaml/bounds.h"
 #include "evidence/training.h"
 #include "evidence/words.h"
 
@@ -327,6 +328,9 @@ class Mapping {
     strategy.tensor_parallel = row_.tp.value_or(1);
     strategy.pipeline_parallel = row_.pp.value_or(1);
     strategy.context_parallel = std::max<std::int64_t>(number_after(row_.cp, "").value_or(1), 1);
+    strategy.data_parallel = row_.dp.value_or(1);
+    if (const std::string why = yaml::out_of_bounds(strategy); !why.empty())
+      return unsupported(why);
     const std::int64_t replica =
         strategy.tensor_parallel * strategy.pipeline_parallel * strategy.context_parallel;
     if (!row_.num_gpus && !row_.dp) return unsupported("column 'num_gpus' is empty");

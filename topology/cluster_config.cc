@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
+
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
 #include "topology/node_builder.h"
@@ -175,13 +177,14 @@ Status fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
 }
 
 Status fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
-  constexpr double kMostDevices = 4e6;
+  const std::size_t most = limits::raised(limits::kDevices);
   double devices = 0;
   for (const auto& group : config.node_groups())
     devices += static_cast<double>(group.nodes) * static_cast<double>(group.node->gpus);
-  if (devices <= kMostDevices) return {};
+  if (devices <= static_cast<double>(most)) return {};
   return error(config.groups.empty() ? "nodes" : "groups",
-               "more than 4 million devices: larger than any cluster", "");
+               "more than " + std::to_string(most) + " devices: larger than any cluster",
+               limits::kRemedy);
 }
 
 /// Arguments of add_cpu_memory().

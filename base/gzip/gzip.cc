@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <zlib.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 
 namespace foreshard {
@@ -39,7 +41,11 @@ Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes 
   if (!is_gzip(bytes)) return fault("is not compressed by gzip; give the file as it was written");
   Inflater inflater;
   z_stream& stream = inflater.stream();
-  const auto limit = static_cast<std::size_t>(largest.in_base());
+  largest = limits::raised(largest);
+  const Bytes packed = Bytes::from_base(static_cast<double>(bytes.size()));
+  const double ratio = limits::kRatio * limits::factor();
+  const Bytes by_ratio = limits::raised(limits::kSmall) + packed * ratio;
+  const auto limit = static_cast<std::size_t>(std::min(largest, by_ratio).in_base());
   std::string text;
   std::array<char, 1 << 16> block{};
   bool ended = false;
@@ -58,7 +64,11 @@ Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes 
     const int status = inflate(&stream, Z_NO_FLUSH);
     bytes.remove_prefix(given - stream.avail_in);
     text.append(block.data(), block.size() - stream.avail_out);
-    if (text.size() > limit) return fault("holds more than " + format(largest));
+    if (text.size() > limit)
+      return fault(largest <= by_ratio
+                       ? "holds more than the limit of " + format(largest) + "; " + limits::kRemedy
+                       : "unpacks to more than " + std::to_string(std::llround(ratio)) +
+                             " times its " + format(packed) + "; " + limits::kRemedy);
     if (status == Z_BUF_ERROR || (status == Z_OK && bytes.empty() && stream.avail_out > 0))
       return fault("ends before what gzip compressed does; copy the whole file");
     if (status != Z_OK && status != Z_STREAM_END)

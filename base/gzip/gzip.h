@@ -16,7 +16,7 @@ bool is_gzip(std::string_view bytes);
 /// The decompressed content of `bytes`, which are one or several gzip members one after another.
 /// \param name  stands for the file in messages.
 /// \return kInvalidInput with "name:" where the bytes are no gzip file, end too early, are damaged,
-///     or hold more than `largest`.
+///     or hold more than `largest` or than limits::kRatio for each of theirs.
 Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes largest);
 
 }  // namespace foreshard

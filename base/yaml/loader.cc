@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/limits.h"
 #include "base/yaml/internal/diagnostics.h"
 #include "base/yaml/internal/reader.h"
 
@@ -30,6 +31,7 @@ struct Loader::State {
 };
 
 Loader::Loader(Options options) : state_(std::make_unique<State>()) {
+  options.most_nodes = limits::raised(options.most_nodes);
   state_->memory.options = std::move(options);
 }
 Loader::~Loader() = default;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/quantity.h"
 #include "base/record/record.h"
 
@@ -274,11 +275,13 @@ std::optional<double> Outcome::figure(std::string_view key) const {
 }
 
 Result<Outcome> read_outcome(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
   const auto fault = [](const std::string& why) {
     return Error{Error::Code::kInvalidInput, "no prediction: " + why};
   };
-  if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
+  const auto parsed = parsed_json<Json>(text);
+  if (!parsed) return fault(parsed.error().message);
+  const Json& json = *parsed;
+  if (!json.is_object()) return fault("no JSON object");
   if (text_at(json, "/schema") != kPredictionSchema)
     return fault(fmt::format(
         "its schema is '{}', not '{}'; foreshard simulate STUDY.yaml --format json makes "
@@ -308,11 +311,14 @@ Result<Outcome> read_outcome(std::string_view text) {
   if (parts == nullptr || !parts->is_object()) return fault("it has no breakdown_s");
   for (const auto& [key, time] : parts->items()) {
     if (!time.is_number()) return fault("breakdown_s." + key + " is no number");
+    if (time.get<double>() < 0) return fault("breakdown_s." + key + " is negative");
     outcome.breakdown.emplace_back(key, Seconds::from_base(time.get<double>()));
   }
-  for (const FigurePlace& place : kFigures)
-    outcome.figures.push_back(
-        {std::string(place.key), std::string(place.unit), number_at(json, place.pointer)});
+  for (const FigurePlace& place : kFigures) {
+    const auto figure = number_at(json, place.pointer);
+    if (figure.value_or(0) < 0) return fault(std::string(place.pointer) + " is negative");
+    outcome.figures.push_back({std::string(place.key), std::string(place.unit), figure});
+  }
   if (const Json* inputs = at(json, "/inputs"); inputs != nullptr && inputs->is_array())
     for (const Json& input : *inputs)
       outcome.inputs.push_back({text_at(input, "/path"), text_at(input, "/sha256")});

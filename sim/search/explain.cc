@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/grouped.h"
-#include "base/parser_words.h"
+#include "base/json.h"
 #include "base/quantity.h"
 #include "base/record/record.h"
 #include "base/text.h"
@@ -30,6 +30,16 @@ Bytes bytes_at(const Json& json, const char* key) {
   return Bytes::from_base(json.at(key).get<double>());
 }
 
+// What no search writes, and no text could say something of.
+std::string fault_in(const Simulated& one) {
+  if (!(one.low > 0_s && one.low <= one.step && one.step <= one.high))
+    return "its times are not 0 < low_s <= time_s <= high_s";
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
+    if (one.breakdown.*part.time < 0_s) return fmt::format("breakdown_s.{} is negative", part.key);
+  if (one.peak < 0_B) return "peak_bytes is negative";
+  return {};
+}
+
 Result<Simulated> listed_of(const Json& json) {
   Simulated one;
   one.step = seconds_at(json, "time_s");
@@ -41,11 +51,13 @@ Result<Simulated> listed_of(const Json& json) {
   one.fits = json.at("fits").get<bool>();
   one.tight = json.value("tight", false);  // results of graphs have none
   FORESHARD_ASSIGN(one.breakdown, record::read_at<sim::Breakdown>(json, "breakdown_s"));
+  if (auto why = fault_in(one); !why.empty())
+    return Error{Error::Code::kInvalidInput, std::move(why)};
   return one;
 }
 
 // Reads what only results for models have.
-void read_model(const Json& json, SearchResult& found) {
+Status read_model(const Json& json, SearchResult& found) {
   found.whole_space = json.at("whole_space").get<bool>();
   found.partial = json.at("partial").get<bool>();
   found.tried_hosts = json.at("needs_hosts").get<bool>();
@@ -59,6 +71,9 @@ void read_model(const Json& json, SearchResult& found) {
     found.robustness = {.draws = of.at("draws").get<std::int64_t>(),
                         .firsts = of.at("firsts").get<std::vector<std::int64_t>>(),
                         .beside_slow = of.at("first_beside_slow_device").get<std::int64_t>() - 1};
+  if (found.robustness.draws > 0 && found.robustness.firsts.empty())
+    return Error{Error::Code::kInvalidInput, "robustness.firsts is empty"};
+  return {};
 }
 
 Status read_strategies(const Json& json, SearchResult& found) {
@@ -110,7 +125,7 @@ Result<ReadResult> read(const Json& json) {
     for (const Json& plan : json.at("best")) result.settings.push_back(settings_of_plan(plan));
     return result;
   }
-  read_model(json, result.found);
+  FORESHARD_TRY(read_model(json, result.found));
   result.overlapping = json.at("overlapping_the_best").get<std::int64_t>();
   FORESHARD_TRY(read_strategies(json, result.found));
   for (const Simulated& one : result.found.simulated) result.settings.push_back(settings_of(one));
@@ -262,8 +277,10 @@ Result<ReadResult> read_result(std::string_view text) {
                              "search STUDY.yaml --format json -o RESULT.json makes one",
                              why)};
   };
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
+  const auto parsed = parsed_json<Json>(text);
+  if (!parsed) return fault(parsed.error().message);
+  const Json& json = *parsed;
+  if (!json.is_object()) return fault("no JSON object");
   const std::string schema = json.contains("schema") && json["schema"].is_string()
                                  ? json["schema"].get<std::string>()
                                  : "";
@@ -276,7 +293,7 @@ Result<ReadResult> read_result(std::string_view text) {
     if (!result) return other_version(result.error().message);
     return result;
   } catch (const Json::exception& exception) {
-    return other_version(parser_words(exception.what()));
+    return other_version(json_words(exception.what()));
   }
 }
 

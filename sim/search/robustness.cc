@@ -8,11 +8,11 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "base/record/record.h"
+#include "base/threads.h"
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
@@ -162,22 +162,21 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
     const sim::SimulatedCost cost(slowed, study.communication, routing);
     slow = estimates_of(study, slowed, cost, contenders, forms);
   };
-  {
+  std::atomic<bool> slowed_down = false;
+  in_threads(threads, [&](std::int64_t i) {
+    if (i == 0) {
+      const sim::SimulatedCost cost(cluster, study.communication, routing);
+      usual = estimates_of(study, cluster, cost, contenders, forms);
+      return draw_all(cluster, cost);
+    }
+    if (!slowed_down.exchange(true)) slow_down();
+    if (next >= drawn.size()) return;
     // A cluster caches the routes that it finds, so each thread has its own.
-    std::vector<std::jthread> others;
-    for (std::int64_t i = 1; i < threads; ++i)
-      others.emplace_back([&, i] {
-        if (i == 1) slow_down();
-        if (next >= drawn.size()) return;
-        const auto own = cluster_of(study, study.pool.devices);
-        FORESHARD_CHECK(own.has_value());  // it could be built earlier
-        draw_all(*own, sim::SimulatedCost(*own, study.communication, routing));
-      });
-    const sim::SimulatedCost cost(cluster, study.communication, routing);
-    usual = estimates_of(study, cluster, cost, contenders, forms);
-    draw_all(cluster, cost);
-    if (others.empty()) slow_down();
-  }
+    const auto own = cluster_of(study, study.pool.devices);
+    FORESHARD_CHECK(own.has_value());  // it could be built earlier
+    draw_all(*own, sim::SimulatedCost(*own, study.communication, routing));
+  });
+  if (!slowed_down) slow_down();
   result.draws = kDraws;
   result.firsts.assign(contenders.size(), 0);
   for (const auto& estimates : drawn)

@@ -2,12 +2,14 @@
 // of rank 0.
 #include "sim/search/team.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "base/digest/sha256.h"
+#include "base/threads.h"
 
 #include "sim/search/asked.h"
 #include "sim/search/device_subset.h"
@@ -26,6 +28,7 @@ team::Job job_of(const study::LoadedStudy& study, const std::string& version) {
 
 Status help(const study::LoadedStudy& study, const team::Team& team, const std::string& version,
             std::int64_t threads) {
+  threads = std::min(threads, kMostThreads);
   std::vector<ClusterView> clusters;  // One per thread: a cluster caches its routes.
   for (std::int64_t i = 0; i < threads; ++i) {
     FORESHARD_ASSIGN(auto cluster, cluster_of(study, study.pool.devices));

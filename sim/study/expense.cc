@@ -169,6 +169,8 @@ Result<TrainingLength> parse_training_length(std::string_view text) {
     rest.remove_prefix(1);
     break;
   }
+  constexpr double kMost = 1e18;  // all that was ever written has 1e15 tokens
+  if (length.amount > kMost) return fault();
   skip_spaces(rest);
   const std::string_view unit = rest.substr(0, rest.find_last_not_of(' ') + 1);
   length.tokens = unit == "tokens";

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/page.h"
 #include "base/quantity.h"
 #include "base/text.h"
@@ -19,8 +20,6 @@
 
 namespace foreshard::study {
 namespace {
-
-constexpr Bytes kLargestOnnx = 2_GiB;
 
 std::size_t operators_in(const Graph& graph) {
   std::size_t count = graph.operators.size();
@@ -81,7 +80,7 @@ Status only_for_onnx(const GraphSource& source, const yaml::Loader& loader, std:
 Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strategy,
                               const std::filesystem::path& path, const yaml::Loader& loader,
                               const std::string& place, std::vector<yaml::Input>& inputs) {
-  auto bytes = read_file(path, kLargestOnnx);
+  auto bytes = read_file(path, limits::kOnnx);
   if (!bytes) return loader.error_at(place, bytes.error().message);
   const auto named = [&](const Error& error) {
     Error result = loader.error_at(place, path.string() + ": " + error.message);
@@ -209,7 +208,7 @@ std::string describe(const LoadedGraph& graph) {
 
 Result<std::string> onnx_summary(const std::filesystem::path& path,
                                  const std::map<std::string, std::int64_t>& dims) {
-  FORESHARD_ASSIGN(const auto bytes, read_file(path, kLargestOnnx));
+  FORESHARD_ASSIGN(const auto bytes, read_file(path, limits::kOnnx));
   const auto named = [&](const Error& error) {
     return Error{error.code, path.string() + ": " + error.message};
   };

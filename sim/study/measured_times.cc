@@ -13,6 +13,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
@@ -26,7 +27,6 @@ namespace {
 
 using program::CollectiveKind;
 
-constexpr Bytes kLargestTable = 64_MiB;
 constexpr std::array kColumns{"kernel",  "operation", "bytes",   "ranks", "nodes",
                               "time_us", "low_us",    "high_us", "source"};
 
@@ -251,7 +251,7 @@ std::vector<std::string> unused_in(const MeasuredTimes& times, const program::Pr
 }
 
 Status add_measured(const std::string& file, LoadedStudy& study) {
-  FORESHARD_ASSIGN(auto bytes, read_file(file, kLargestTable));
+  FORESHARD_ASSIGN(auto bytes, read_file(file, limits::kLog));
   FORESHARD_ASSIGN(auto times, read_measured_times(bytes, file));
   apply(times, study.cluster, study.communication);
   study.measured = std::move(times);

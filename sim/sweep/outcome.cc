@@ -1,6 +1,7 @@
 // Outcomes of points as text (outcome.h), for results files and workers.
 #include "sim/sweep/outcome.h"
 
+#include "base/json.h"
 #include "base/record/record.h"
 
 #include "sim/study/records.h"
@@ -79,9 +80,12 @@ std::string text_of(const Outcome& outcome) {
 }
 
 Result<Outcome> outcome_in(std::string_view text) {
-  auto outcome = record::read<Outcome>(record::Json::parse(text, nullptr, false));
+  const Error fault{Error::Code::kInvalidInput, "this is no outcome of a point"};
+  const auto json = parsed_json<record::Json>(text);
+  if (!json) return fault;
+  auto outcome = record::read<Outcome>(*json);
   if (!outcome || outcome->figures.has_value() != (outcome->status == PointStatus::kOk))
-    return Error{Error::Code::kInvalidInput, "this is no outcome of a point"};
+    return fault;
   return outcome;
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "base/parser_words.h"
+#include "base/json.h"
 #include "base/record/record.h"
 #include "base/shell_words.h"
 #include "base/yaml/describe.h"
@@ -144,7 +144,9 @@ std::string text_of(const Question& question) {
 
 Result<Question> question_in(std::string_view text) {
   const Error fault{Error::Code::kInvalidInput, "this is no question of a sweep"};
-  auto read = record::read<Question>(Json::parse(text, nullptr, false));
+  const auto json = parsed_json<Json>(text);
+  if (!json) return fault;
+  auto read = record::read<Question>(*json);
   if (!read) return fault;
   Question question = *std::move(read);
   std::int64_t points = 1;
@@ -161,8 +163,10 @@ Result<Results> results_in(std::string_view text) {
   const auto fault = [](const std::string& why) {
     return Error{Error::Code::kInvalidInput, "no results of a study: " + why};
   };
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
+  const auto parsed = parsed_json<Json>(text);
+  if (!parsed) return fault(parsed.error().message);
+  const Json& json = *parsed;
+  if (!json.is_object()) return fault("no JSON object");
   try {
     if (json.at("schema") != kSweepSchema)
       return fault(fmt::format("its schema is {}, not '{}'", json["schema"].dump(), kSweepSchema));
@@ -184,7 +188,7 @@ Result<Results> results_in(std::string_view text) {
     return fault(
         fmt::format("it is not what this version writes ({}); foreshard study export "
                     "writes it again from its results file",
-                    parser_words(exception.what())));
+                    json_words(exception.what())));
   }
 }
 

@@ -14,7 +14,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "base/result.h"
 #include "base/team/queue.h"
 #include "base/team/team.h"
+#include "base/threads.h"
 
 #include "sim/sweep/grid.h"
 
@@ -146,9 +146,9 @@ Result<team::Job> job_of(const Setup& setup) {
 
 Status help(const Setup& setup, const Team& team, std::int64_t threads) {
   FORESHARD_ASSIGN(const team::Job job, job_of(setup));
-  return team::help(team, job, threads, [&](int socket, const Message& order, std::size_t) {
-    return do_point(setup, socket, order);
-  });
+  return team::help(
+      team, job, std::min(threads, kMostThreads),
+      [&](int socket, const Message& order, std::size_t) { return do_point(setup, socket, order); });
 }
 
 namespace {
@@ -179,8 +179,13 @@ void fail(const Error& error, TaskQueue& queue, Recorder& record) {
 
 void work(const Setup& setup, TaskQueue& queue, Recorder& record) {
   while (const auto index = queue.take()) {
-    if (const Status status = do_point(setup, *index, record); !status.ok())
-      fail(status.error(), queue, record);
+    try {
+      if (const Status status = do_point(setup, *index, record); !status.ok())
+        fail(status.error(), queue, record);
+    } catch (...) {  // no memory: what was stored is kept
+      queue.stop();
+      throw;
+    }
     queue.done();
   }
 }
@@ -256,10 +261,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
                         const Message& words) { return answer(point, words, queue, record); }};
       FORESHARD_ASSIGN(server, team::serve(*options.team, std::move(job), queue, std::move(tasks)));
     }
-    std::vector<std::jthread> workers;
-    for (std::int64_t i = 1; i < threads; ++i)
-      workers.emplace_back([&] { work(setup, queue, record); });
-    work(setup, queue, record);
+    in_threads(threads, [&](std::int64_t) { work(setup, queue, record); });
   }
   FORESHARD_ASSIGN(RunResult result, record.take());
   result.partial = result.computed + result.known + result.repeated < std::ssize(points);

@@ -20,8 +20,10 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/result.h"
+#include "base/threads.h"
 
 #include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/hugging_face.h"
@@ -60,9 +62,6 @@ class Journal {
 using program::JsonNode;
 using Json = nlohmann::json;
 
-constexpr Bytes kMostJournal = 256_MiB;
-constexpr int kMostDepth = 1;
-
 ShardFile file_from(const JsonNode& node) {
   node.fields({"rank", "path", "bytes", "sha256"});
   return {.rank = static_cast<std::int32_t>(
@@ -83,7 +82,7 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
     return Error{Error::Code::kInvalidInput,
                  directory.string() + ": another conversion is writing there"};
   }
-  FORESHARD_ASSIGN(const auto text, read_file(journal.path_, kMostJournal));
+  FORESHARD_ASSIGN(const auto text, read_file(journal.path_, limits::kManifest));
   const std::string first = Json{{"conversion", identity}}.dump() + "\n";
   std::size_t at = text.find('\n');
   if (at == std::string::npos) {  // new, or cut off in its first line
@@ -102,8 +101,7 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
     const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;
     try {
-      const Json line =
-          program::parse_strictly(std::string_view(text).substr(at, end - at), kMostDepth);
+      const Json line = program::parse_strictly(std::string_view(text).substr(at, end - at));
       ShardFile file = file_from(JsonNode(line));
       journal.finished_[file.path] = std::move(file);
     } catch (const program::JsonFault&) {
@@ -182,11 +180,8 @@ class Workers {
     next_ = 0;
     stopped_ = false;
     error_ = {};
-    std::vector<std::jthread> threads;
-    const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(buffers_.threads), count);
-    for (std::size_t i = 0; i < wanted; ++i)
-      threads.emplace_back([&] { work_through(count, work); });
-    threads.clear();
+    const auto wanted = std::min<std::int64_t>(buffers_.threads, static_cast<std::int64_t>(count));
+    in_threads(wanted, [&](std::int64_t) { work_through(count, work); });
     return std::move(error_);
   }
   bool stopped() const { return stopped_; }
@@ -258,7 +253,7 @@ class Converter {
     exists_ = fs::exists(status);
     if (!exists_) return {};
     if (!fs::is_directory(status)) return fault(out_, "exists and is not a directory");
-    const auto text = read_file(out_ / kManifestName, kMostManifest);
+    const auto text = read_file(out_ / kManifestName, limits::kManifest);
     const auto manifest = text ? manifest_from_json(*text) : Result<Manifest>(text.error());
     if (!manifest)
       return fault(

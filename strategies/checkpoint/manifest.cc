@@ -22,7 +22,6 @@ using Json = nlohmann::json;
 constexpr std::string_view kSchema = "foreshard.checkpoint/1";
 constexpr std::array kFormats{FileFormat::kSafetensors, FileFormat::kRaw};
 constexpr std::int64_t kMostCount = std::int64_t{1} << 62;
-constexpr int kMostDepth = 16;
 constexpr std::int64_t kMostRank = std::numeric_limits<std::int32_t>::max();
 
 Shape shape_from(const JsonNode& node) {
@@ -201,7 +200,7 @@ std::optional<std::string> fault_in(const TensorEntry& tensor) {
 
 Result<Manifest> manifest_from_json(std::string_view text) {
   try {
-    return read(program::parse_strictly(text, kMostDepth));
+    return read(program::parse_strictly(text));
   } catch (const JsonFault& fault) {
     return fault.error;
   }

@@ -34,7 +34,6 @@ namespace foreshard::checkpoint {
 inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
 
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
-inline constexpr Bytes kMostManifest = 256_MiB;  ///< Largest manifest that is read.
 
 enum class FileFormat : std::uint8_t { kSafetensors, kRaw };
 std::string_view name_of(FileFormat format);

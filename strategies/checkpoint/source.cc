@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/digest/sha256.h"
 #include "base/file.h"
+#include "base/limits.h"
 
 #include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/hugging_face.h"
@@ -20,7 +21,6 @@ namespace foreshard::checkpoint {
 namespace {
 
 constexpr std::string_view kSingleName = "model.safetensors";
-constexpr int kIndexDepth = 16;
 
 struct Header {
   SafetensorsHeader content;
@@ -64,7 +64,7 @@ class ManifestOpener {
 
   Result<Source> open() {
     const std::filesystem::path path = directory_ / kManifestName;
-    FORESHARD_ASSIGN(const auto text, read_file(path, kMostManifest));
+    FORESHARD_ASSIGN(const auto text, read_file(path, limits::kManifest));
     auto manifest = manifest_from_json(text);
     if (!manifest) return fault(path, manifest.error().message);
     manifest_ = *std::move(manifest);
@@ -180,9 +180,9 @@ class ManifestOpener {
 using WeightMap = std::map<std::string, std::string>;
 
 Result<WeightMap> weight_map_of(const std::filesystem::path& path) {
-  FORESHARD_ASSIGN(const auto text, read_file(path, kMostManifest));
+  FORESHARD_ASSIGN(const auto text, read_file(path, limits::kManifest));
   try {
-    const nlohmann::json json = program::parse_strictly(text, kIndexDepth);
+    const nlohmann::json json = program::parse_strictly(text);
     const program::JsonNode root(json);
     root.fields({"weight_map"}, {"metadata"});
     const program::JsonNode files = root["weight_map"];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/grouped.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #include "strategies/graph/internal/hf_rules.h"
@@ -330,8 +331,7 @@ Result<Json> parsed(std::string_view text, std::optional<std::int64_t> sequence)
   const auto fault = [](std::string message) {
     return Error{Error::Code::kInvalidInput, std::move(message)};
   };
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return fault("this is not JSON");
+  FORESHARD_ASSIGN(Json json, parsed_json(text));
   if (!json.is_object()) return fault("this is not a JSON object");
   if (sequence && *sequence < 1)
     return fault(fmt::format("a sequence of {} tokens is too short", *sequence));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/yaml/bounds.h"
+
 #include "strategies/graph/model.h"
 
 namespace foreshard {
@@ -170,6 +172,7 @@ Result<Model> checked(Model model) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};
   };
+  if (const std::string why = yaml::out_of_bounds(model); !why.empty()) return fault(why);
   if (const std::string why = pattern_fault(model); !why.empty()) return fault(why);
   if (model.head_dim <= 0 && model.heads > 0 && model.hidden % model.heads != 0)
     return fault(fmt::format("hidden {} is not divisible by heads {}; give head_dim", model.hidden,

@@ -10,6 +10,17 @@ namespace {
 // Larger than any conceivable machine, and small enough for exact products.
 constexpr double kMaxWays = 1 << 20;
 constexpr double kMaxBatch = 1 << 30;
+constexpr double kMaxRanks = 1 << 30;
+
+// Products of ways are looked at as numbers that cannot overflow.
+std::string fault_in_ranks(const Strategy& of) {
+  double ranks = 1;
+  for (const std::int64_t ways :
+       {of.tensor_parallel, of.pipeline_parallel, of.context_parallel, of.data_parallel})
+    ranks *= static_cast<double>(ways);
+  if (ranks <= kMaxRanks) return {};
+  return fmt::format("{:.0f} ranks in all are more than {:.0f}", ranks, kMaxRanks);
+}
 
 }  // namespace
 
@@ -208,6 +219,7 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                               : "must be three times above 0 and, if there is a fourth, that of a "
                                 "transfer: [1, 1, 0.5]";
                  })
+          .check("data_parallel", fault_in_ranks)
           .check("precision", [](const Strategy& of) { return fault_in_precision(of.precision); })
           .check("quantization",
                  [](const Strategy& of) -> std::string {

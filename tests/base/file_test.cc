@@ -35,7 +35,11 @@ TEST(File, NamesWhatCannotBeRead) {
   EXPECT_THAT(fault(folder.path() / "absent"), HasSubstr("absent: cannot open: No such file"));
   EXPECT_THAT(fault(folder.path()), HasSubstr("is a directory, not a file"));
   EXPECT_THAT(fault(pipe), HasSubstr("is a pipe"));
-  EXPECT_THAT(fault(big), HasSubstr("is larger than the limit of 4.00 KiB"));
+  EXPECT_THAT(fault(big), HasSubstr("is larger than the limit of 4.00 KiB; FORESHARD_LIMITS=2"));
+  EXPECT_THAT(fault("/dev/zero"), HasSubstr("is a device, not a file"));
+  const fs::path holes = folder.write("holes", "x");
+  fs::resize_file(holes, 20'000'000);
+  EXPECT_THAT(message_of(read_file(holes, 1_GB)), HasSubstr("is a sparse file of 20 MB"));
 }
 
 // A link stays a link; what it leads to is replaced.

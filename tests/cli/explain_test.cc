@@ -102,7 +102,8 @@ TEST_F(Explain, SaysWhatIsWrongWithItsArguments) {
   const std::string none = folder_.write("none.json", "step: 1 s");
   for (const auto& [arguments, what] :
        {std::pair(other, "its schema is 'foreshard.prediction/1'"),
-        std::pair(old, "it is not as this version writes it"), std::pair(none, "no JSON object"),
+        std::pair(old, "it is not as this version writes it"),
+        std::pair(none, "no JSON: line 1, column 1"),
         std::pair(file + " --why-not ''", "no strategy is named; write words such as tp8"),
         std::pair(file + " --why-not fast", "'fast' is no part of a strategy"),
         std::pair(std::string("nowhere.json"), "nowhere.json")}) {

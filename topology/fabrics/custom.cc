@@ -175,9 +175,10 @@ void build_custom(ClusterView::Builder& builder, const FabricPlan& plan) {
   const auto cables = std::get<std::vector<Cable>>(resolve(plan));
   const auto uses = port_uses(plan, cables);
   const Seconds latency = *plan.config.latency;
+  const BytesPerSecond fastest = plan.fastest_port();
   for (const auto& cable : cables) {
     const CableConfig& line = config.cables[cable.line];
-    DuplexLink link{LinkKind::kNetwork, line.bandwidth.value_or(plan.fastest_port()), Seconds()};
+    DuplexLink link{LinkKind::kNetwork, line.bandwidth.value_or(fastest), Seconds()};
     for (const End& end : {cable.a, cable.b}) {
       if (end.is_switch) {
         link.latency += 0.5 * latency;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
@@ -21,7 +22,6 @@
 namespace foreshard::internal {
 namespace {
 
-constexpr std::size_t kMostHosts = 100'000;
 constexpr std::size_t kMostSwitches = 100'000;
 constexpr std::int64_t kMostCables = 1'000'000;
 
@@ -88,7 +88,7 @@ class SlurmReader {
   std::vector<Switch> switches_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<std::size_t> leaves_first_;  // children before parents
-  std::size_t hosts_ = 0;
+  std::size_t hosts_ = 0;                  // and switches, in all lists
   std::int64_t node_count_ = 0;
 };
 
@@ -187,8 +187,10 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
                          std::to_string(switches_[by_name_.at(at.name)].line));
   if (switches_.size() >= kMostSwitches)
     return error(at, "more than " + std::to_string(kMostSwitches) + " switches");
-  hosts_ += at.hosts.size();
-  if (hosts_ > kMostHosts) return error(at, "more than " + std::to_string(kMostHosts) + " hosts");
+  hosts_ += at.hosts.size() + at.children.size();
+  if (const std::size_t most = limits::raised(limits::kHosts); hosts_ > most)
+    return error(at,
+                 "more than " + std::to_string(most) + " hosts and switches; " + limits::kRemedy);
   switches_.push_back(std::move(at));
   return {};
 }
@@ -197,7 +199,7 @@ Status SlurmReader::set(Switch& at, const std::string& key, std::string_view val
   if (key == "nodes" || key == "switches") {
     if (lower_case(value) == "all")
       return import_error(request_, at.line, shown(key) + "=ALL: write their names");
-    auto names = expand_hostlist(value, kMostHosts);
+    auto names = expand_hostlist(value, limits::raised(limits::kHosts));
     if (const auto* why = std::get_if<std::string>(&names)) {
       const bool cut = value.rfind('[') != std::string_view::npos &&
                        value.find(']', value.rfind('[')) == std::string_view::npos;

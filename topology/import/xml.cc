@@ -6,15 +6,12 @@
 #include <limits>
 #include <memory>
 
+#include "base/limits.h"
+
 #include "topology/import/internal/nccl_xml.h"
 
 namespace foreshard::internal {
 namespace {
-
-// NCCL itself stops at 128 children and 16 attributes of an element; real trees are 8 deep.
-constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostElements = 100'000;
-constexpr std::size_t kMostAttributes = 64;
 
 struct ElementReader {
   XML_Parser parser = nullptr;
@@ -33,18 +30,19 @@ struct ElementReader {
 void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
   auto& reader = *static_cast<ElementReader*>(data);
   if (reader.fault) return;
-  if (reader.open.size() >= kDeepest)
-    return reader.stop("elements are nested deeper than " + std::to_string(kDeepest));
-  if (++reader.elements > kMostElements)
-    return reader.stop("more than " + std::to_string(kMostElements) + " elements");
+  if (reader.open.size() >= static_cast<std::size_t>(limits::kDepth))
+    return reader.stop("elements are nested deeper than " + std::to_string(limits::kDepth));
+  if (++reader.elements > limits::raised(limits::kXmlElements))
+    return reader.stop("more than " + std::to_string(limits::raised(limits::kXmlElements)) +
+                       " elements; " + limits::kRemedy);
   XmlElement element;
   element.name = name;
   element.line = static_cast<std::int64_t>(XML_GetCurrentLineNumber(reader.parser));
   for (const XML_Char** at = attributes; *at != nullptr; at += 2)
     element.attributes.emplace_back(at[0], at[1]);
-  if (element.attributes.size() > kMostAttributes)
-    return reader.stop("<" + element.name + "> has more than " + std::to_string(kMostAttributes) +
-                       " attributes");
+  if (element.attributes.size() > limits::kXmlAttributes)
+    return reader.stop("<" + element.name + "> has more than " +
+                       std::to_string(limits::kXmlAttributes) + " attributes");
   if (reader.open.empty()) {
     reader.root = std::move(element);
     reader.open.push_back(&reader.root);

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json_keys.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #include "validate/calibrate/internal/nccl_tests_json.h"

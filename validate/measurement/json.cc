@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/record/record.h"
 
 #include "strategies/program/ir/json_node.h"
@@ -20,11 +21,11 @@ using Node = program::JsonNode;
 constexpr program::JsonForm kMeasurementForm{.what = "measurement",
                                              .schema = kMeasurementSchema,
                                              .made_by = "foreshard replay -o FILE",
-                                             .largest = kLargestMeasurementText};
+                                             .largest = limits::kMeasurement};
 constexpr program::JsonForm kArrivalsForm{.what = "arrivals",
                                           .schema = kArrivalsSchema,
                                           .made_by = "foreshard export --arrivals FILE",
-                                          .largest = kLargestMeasurementText};
+                                          .largest = limits::kMeasurement};
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

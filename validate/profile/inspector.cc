@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json_keys.h"
+#include "base/json.h"
 
 #include "validate/profile/internal/json_text.h"
 
@@ -108,8 +108,9 @@ Result<std::vector<InspectedCollective>> read_inspector(std::string_view text,
   // Keyed by communicator and sequence number.
   std::map<std::tuple<std::string, std::string, std::int64_t>, InspectedCollective> all;
   while (const auto record = objects.next()) {
-    const Json json = Json::parse(*record, nullptr, false);
-    if (json.is_discarded()) return fault("is no JSON");
+    const auto parsed = parsed_json(*record);
+    if (!parsed) return fault(parsed.error().message);
+    const Json& json = *parsed;
     constexpr double kMost = 1e15;
     if (const auto found = json.find("header"); found != json.end() && found->is_object()) {
       const auto ranks = number_in(*found, "n_ranks");

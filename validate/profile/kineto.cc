@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/parser_words.h"
+#include "base/json.h"
 
 #include "validate/profile/internal/json_text.h"
 
@@ -64,16 +64,16 @@ class Reader {
   explicit Reader(std::string_view name) : name_(name) {}
 
   Result<Trace> run(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t\r\n");
+    whole_ = first != std::string_view::npos && text[first] == '[';
     try {
       // Each event is dropped from the document as soon as it has been read.
-      const auto read = [this](int depth, Json::parse_event_t event, Json& value) {
-        return take(depth, event, value);
-      };
-      const Json rest = Json::parse(text, read);
-      if (!rest.is_object() && !rest.is_array())
+      const auto rest = parsed_json<Json>(
+          text,
+          [this](int depth, std::string_view key, Json& value) { return take(depth, key, value); });
+      if (!rest) return fault(rest.error().message);
+      if (!rest->is_object() && !rest->is_array())
         return fault("is not a trace: neither an object nor an array of events");
-    } catch (const Json::exception& bad) {
-      return fault("is not JSON: " + parser_words(bad.what()));
     } catch (const Fault& bad) {
       return fault(bad.message);
     }
@@ -88,25 +88,20 @@ class Reader {
     return {Error::Code::kInvalidInput, name_ + ": " + why};
   }
 
-  // Parser callback. Events are the elements of "traceEvents", or of the array that is the whole
-  // text. \return whether the parser keeps the value.
-  bool take(int depth, Json::parse_event_t event, Json& value) {
-    using Event = Json::parse_event_t;
-    if (event == Event::array_start && depth == 0) is_array_ = true;
-    if (event == Event::key && depth == 1) key_ = value.get<std::string>();
-    const bool is_event = is_array_ ? depth == 1 : depth == 2 && key_ == "traceEvents";
-    if (event == Event::object_end && is_event) {
-      if (value.is_object()) add(value);
+  // A JsonFilter. Events are the elements of "traceEvents", or of the array that is the whole text.
+  bool take(int depth, std::string_view key, const Json& value) {
+    const bool events = whole_ ? depth == 1 : depth == 2 && key == "traceEvents";
+    if (events && value.is_object()) {
+      add(value);
       ++index_;
       return false;
     }
-    if (is_array_ || (event != Event::object_end && event != Event::array_end) || depth != 1)
-      return true;
-    if (key_ == "deviceProperties" && value.is_array() && !value.empty() && value[0].is_object())
+    if (whole_ || depth != 1) return true;
+    if (key == "deviceProperties" && value.is_array() && !value.empty() && value[0].is_object())
       trace_.device = text_in(value[0], "name");
-    if (key_ == "distributedInfo" && value.is_object()) {
-      trace_.rank = integer_in(value, "rank", 0);
-      trace_.ranks = integer_in(value, "world_size", 1);
+    if (key == "distributedInfo" && value.is_object()) {
+      trace_.rank = whole_in(value, "rank", 0);
+      trace_.ranks = whole_in(value, "world_size", 1);
     }
     return true;
   }
@@ -302,8 +297,7 @@ class Reader {
 
   std::string name_;
   Trace trace_;
-  bool is_array_ = false;  // the whole text is the array of events
-  std::string key_;        // top-level key that is being read
+  bool whole_ = false;  // the text is the array of events
   std::size_t index_ = 0;
   std::vector<std::int64_t> correlation_;  // one per kernel, in the text's order
   std::unordered_map<std::int64_t, std::size_t>

@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/net/faults.h"
 #include "base/net/identity.h"
 #include "base/result.h"
@@ -185,9 +186,8 @@ constexpr Seconds kPatienceToTell = 5_s;
 
 // Reads and checks the Program, before anything is started.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
-  const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
   protect_inputs({{"-o", arguments.output}});
-  FORESHARD_ASSIGN(const auto text, read_file(arguments.program, largest));
+  FORESHARD_ASSIGN(const auto text, read_file(arguments.program, limits::kProgram));
   auto program = program::program_from_json(text);
   if (!program)
     return Error{program.error().code, arguments.program + ": " + program.error().message};
@@ -215,7 +215,7 @@ Result<Program> load(const Arguments& arguments, const Identity& identity) {
 
 // One per instance: when the result of the communication arrives.
 Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPlan& plan) {
-  FORESHARD_ASSIGN(const auto text, read_file(path, 1_GiB));
+  FORESHARD_ASSIGN(const auto text, read_file(path, limits::kTable));
   const auto arrivals = measure::arrivals_from_json(text);
   if (!arrivals) return Error{arrivals.error().code, path + ": " + arrivals.error().message};
   if (arrivals->fingerprint != measure::fingerprint_of(*plan.program))

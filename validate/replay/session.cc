@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/quantity.h"
 
 #include "validate/measurement/measurement.h"
@@ -31,6 +33,19 @@ std::string numbered(const std::string& prefix, std::int64_t number) {
 
 Error malformed(std::int32_t rank, const std::string& what) {
   return {Error::Code::kIo, "rank " + std::to_string(rank) + " sent no " + what};
+}
+
+// The verification that a rank sent; nothing for another text.
+std::optional<Verification> verification_in(const std::string& text) {
+  const auto json = parsed_json(text);
+  if (!json) return std::nullopt;
+  try {
+    return Verification{.operations = json->at("operations").get<std::int64_t>(),
+                        .elements = json->at("elements").get<std::int64_t>(),
+                        .faults = json->at("faults").get<std::vector<std::string>>()};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
 }
 
 class Session {
@@ -113,12 +128,9 @@ class Session {
       for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
         FORESHARD_ASSIGN(const auto text,
                          store_.get(numbered("verified", rank), options_.patience));
-        const Json theirs = Json::parse(text, nullptr, false);
-        if (!theirs.is_object()) return malformed(rank, "verification");
-        RankVerification of{.rank = rank};
-        of.result.operations = theirs.value("operations", std::int64_t{0});
-        of.result.elements = theirs.value("elements", std::int64_t{0});
-        of.result.faults = theirs.value("faults", std::vector<std::string>());
+        auto theirs = verification_in(text);
+        if (!theirs) return malformed(rank, "verification");
+        RankVerification of{.rank = rank, .result = *std::move(theirs)};
         result_.verified = result_.verified && of.result.faults.empty();
         result_.verifications.push_back(std::move(of));
       }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "base/quantity.h"
 
 #include "strategies/program/ir/group.h"
@@ -110,8 +111,9 @@ std::string to_text(const Place& place) {
 }
 
 std::optional<Place> place_from_text(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  const auto parsed = parsed_json(text);
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  const Json& json = *parsed;
   const auto has = [&](const char* key, bool (Json::*is)() const noexcept) {
     return json.contains(key) && (json[key].*is)();
   };

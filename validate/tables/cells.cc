@@ -10,6 +10,9 @@
 namespace foreshard::accuracy {
 namespace {
 
+// Rows of kernels count elements; the sizes of models and strategies have limits of their own.
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
 template <class Number>
 std::optional<Number> parsed(const std::string& text) {
   Number value{};
@@ -40,8 +43,9 @@ std::optional<std::int64_t> Cells::integer(std::string_view column) {
   const std::string& cell = text(column);
   if (cell.empty()) return std::nullopt;
   const auto value = parsed<std::int64_t>(cell);
-  if (value && *value > 0) return value;
-  fault(fmt::format("'{}' in column '{}' is not a whole number above 0", cell, column));
+  if (value && *value > 0 && *value <= kMost) return value;
+  fault(fmt::format("'{}' in column '{}' is {}", cell, column,
+                    value && *value > 0 ? "above 2^40" : "not a whole number above 0"));
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 
 #include "strategies/comm/nccl/search.h"
 #include "topology/cluster_for.h"
@@ -144,7 +145,7 @@ Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& t
   std::vector<KnownMachine> machines;
   const auto path = table.parent_path() / "machines.csv";
   if (!std::filesystem::exists(path)) return machines;
-  FORESHARD_ASSIGN(const auto text, read_file(path, 16_MiB));
+  FORESHARD_ASSIGN(const auto text, read_file(path, limits::kLog));
   FORESHARD_ASSIGN(const auto cells, read_csv(text, path.string()));
   FORESHARD_TRY(missing_columns(cells, path.string(),
                                 {"machine", "gpus_per_node", "nics_per_node", "nic_gbps"}));

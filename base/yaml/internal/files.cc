@@ -51,6 +51,21 @@ std::set<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+// The names of the YAML files in the folder of `path`, without the suffix: some of them, where it
+// has very many.
+std::vector<std::string> names_beside(const fs::path& path) {
+  constexpr int kMost = 1000;
+  std::vector<std::string> names;
+  std::error_code status;
+  const fs::path folder = path.parent_path().empty() ? "." : path.parent_path();
+  auto entry = fs::directory_iterator(folder, status);
+  for (int i = 0; !status && i < kMost && entry != fs::directory_iterator();
+       ++i, entry.increment(status))
+    if (is_yaml(entry->path())) names.push_back(entry->path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
 }  // namespace
 
 void Reader::file(const fs::path& path, const std::string& at, const Type& type, void* object) {
@@ -109,8 +124,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const Fields& field
   const fs::path path = (referring.parent_path() / ref).lexically_normal();
   if (is_yaml(ref)) {
     if (fs::is_regular_file(path, status)) return path;
-    const auto names = names_in(path.parent_path().empty() ? "." : path.parent_path());
-    const auto near = nearest_name(path.stem().string(), {names.begin(), names.end()});
+    const auto near = nearest_name(path.stem().string(), names_beside(path));
     faults_.add(mark, "there is no file '" + path.string() + "'",
                 near ? "did you mean '" + *near + ".yaml'?" : "");
     return std::nullopt;

@@ -149,26 +149,25 @@ std::optional<Complaint> broken_constraint(const Type& type,
                                            const std::vector<Constraint>& constraints,
                                            const std::string& key, const void* object) {
   for (const Constraint& constraint : constraints) {
-    bool holds = true;
+    bool fits = true;
     if (type.kind == Kind::kInteger || type.kind == Kind::kReal || type.kind == Kind::kQuantity) {
       const double value = type.kind == Kind::kInteger ? static_cast<double>(type.integer(object))
                                                        : type.real(object);
-      holds = value >= constraint.lowest && value <= constraint.highest &&
-              !(constraint.lowest_excluded && value == constraint.lowest);
+      fits = holds(constraint, value);
     } else if (type.kind == Kind::kText) {
       const auto& text = *static_cast<const std::string*>(object);
       const auto& words = constraint.allowed;
-      holds = (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) &&
-              !(constraint.non_empty && text.empty());
-      const auto near = holds ? std::nullopt : nearest_name(text, words);
+      fits = (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) &&
+             !(constraint.non_empty && text.empty());
+      const auto near = fits ? std::nullopt : nearest_name(text, words);
       if (near)
         return Complaint{
             fmt::format("'{}' must be {}, found {}", key, constraint.doc, quoted(text)),
             "did you mean '" + *near + "'?"};
     } else if (type.size != nullptr) {
-      holds = !(constraint.non_empty && type.size(object) == 0);
+      fits = !(constraint.non_empty && type.size(object) == 0);
     }
-    if (holds) continue;
+    if (fits) continue;
     const std::string found = is_scalar(type.kind) ? ", found " + scalar(type, object) : "";
     const std::string must =
         constraint.non_empty ? "must not be empty" : "must be " + constraint.doc + found;

@@ -108,4 +108,9 @@ std::string scalar(const Type& type, const void* object) {
   return {};
 }
 
+bool holds(const Constraint& constraint, double value) {
+  return value >= constraint.lowest && value <= constraint.highest &&
+         !(constraint.lowest_excluded && value == constraint.lowest);
+}
+
 }  // namespace foreshard::yaml::internal

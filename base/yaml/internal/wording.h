@@ -23,4 +23,7 @@ std::string scalar(const Type& type, const void* object);
 
 bool is_scalar(Kind kind);
 
+/// Whether a number is within the constraint's bounds.
+bool holds(const Constraint& constraint, double value);
+
 }  // namespace foreshard::yaml::internal

@@ -11,11 +11,11 @@
 #include <iterator>
 #include <set>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/threads.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/search/graph/flat.h"
@@ -143,10 +143,7 @@ void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::siz
     for (std::size_t i = next++; i < count; i = next++) work(*cluster, i);
   };
   const auto most = std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
-  std::vector<std::jthread> workers;
-  for (std::int64_t t = 1; t < std::clamp<std::int64_t>(threads, 1, most); ++t)
-    workers.emplace_back(run);
-  run();
+  in_threads(std::clamp<std::int64_t>(threads, 1, most), [&](std::int64_t) { run(); });
 }
 
 // stage -> bytes for tensors on its smallest device.

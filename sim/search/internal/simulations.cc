@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/threads.h"
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
 
@@ -131,11 +131,7 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
   queue_.add(tasks);
   const auto threads =
       std::clamp<std::int64_t>(options_.threads, 1, std::max<std::int64_t>(std::ssize(round), 1));
-  {
-    std::vector<std::jthread> workers;
-    for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
-    work();
-  }
+  in_threads(threads, [this](std::int64_t) { work(); });
   if (queue_.has_left()) server_.reset();  // The time limit is reached, for other ranks too.
   return std::move(results_);
 }
@@ -159,7 +155,12 @@ void Simulations::work() {
   auto cluster = this->cluster();
   while (const auto task = queue_.take()) {
     const auto i = static_cast<std::size_t>(*task);
-    keep(i, simulated(study_, *cluster, options_, *round_[i]));
+    try {
+      keep(i, simulated(study_, *cluster, options_, *round_[i]));
+    } catch (...) {  // no memory
+      queue_.stop();
+      throw;
+    }
     queue_.done();
   }
   const std::lock_guard lock(mutex_);

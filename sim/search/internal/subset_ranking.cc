@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 #include <utility>
+
+#include "base/threads.h"
 
 #include "sim/study/run.h"
 
@@ -35,10 +36,7 @@ Status SubsetRanking::run(std::int64_t threads) {
     if (families_.choices != nullptr)
       part.ranking->seek_families(*families_.choices, families_.best, families_.most);
   }
-  std::vector<std::jthread> workers;
-  for (std::int64_t i = 1; i < std::min(threads, parts); ++i)
-    workers.emplace_back([this] { work(); });
-  work();
+  in_threads(std::min(threads, parts), [this](std::int64_t) { work(); });
   return {};
 }
 

@@ -5,6 +5,16 @@
 #include <utility>
 
 namespace foreshard::internal {
+namespace {
+
+// The value as the file has it, shortened.
+std::string brief(const HfKeys::Json& value) {
+  constexpr std::size_t kMost = 60;
+  std::string text = value.dump();
+  return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+}
+
+}  // namespace
 
 const HfKeys::Json* HfKeys::find(std::string_view key) const {
   const Json* object = &json_;
@@ -38,15 +48,17 @@ std::string HfKeys::stated_key(const std::vector<std::string>& keys) const {
 
 std::int64_t HfKeys::size(const std::vector<std::string>& keys, std::int64_t otherwise,
                           std::int64_t lowest) {
-  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  // Products of two are exact; what a model may have at most, its table says (model.cc).
+  constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   std::string key;
   const Json* value = find_first(keys, &key);
   if (value == nullptr) return otherwise;
   if (value->is_number_integer()) {
     const auto number = value->get<std::int64_t>();
-    if (number >= lowest && number < kLargest) return number;
+    if (number >= lowest && number <= kLargest) return number;
   }
-  fault(fmt::format("'{}' is {}, not a whole number of at least {}", key, value->dump(), lowest));
+  fault(fmt::format("'{}' is {}, not a whole number from {} to {}", key, brief(*value), lowest,
+                    kLargest));
   return lowest;
 }
 
@@ -54,7 +66,7 @@ bool HfKeys::flag(std::string_view key, bool otherwise) {
   const Json* value = find(key);
   if (value == nullptr) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
-  fault(fmt::format("'{}' is {}, not true or false", key, value->dump()));
+  fault(fmt::format("'{}' is {}, not true or false", key, brief(*value)));
   return otherwise;
 }
 
@@ -66,7 +78,7 @@ bool HfKeys::any_positive(const std::vector<std::string>& keys, bool otherwise) 
     if (value == nullptr) continue;
     there = true;
     if (!value->is_number())
-      fault(fmt::format("'{}' is {}, not a number", key, value->dump()));
+      fault(fmt::format("'{}' is {}, not a number", key, brief(*value)));
     else
       any = any || value->get<double>() > 0;
   }

@@ -582,6 +582,8 @@ Result<Model> read_onnx(std::string_view bytes, const ReadOptions& options) {
     if (!model || !options.rebatch || !options.batch) return model;
     return with_batch(file, *std::move(model), *options.batch,
                       [&](const ::onnx::ModelProto& other) { return Reader(options).run(other); });
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return invalid(fmt::format("it is corrupt: {}", error.what()));
   }

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
-#include "base/parser_words.h"
+#include "base/json.h"
+#include "base/quantity.h"
 
 namespace foreshard::program {
 namespace {
@@ -31,22 +32,10 @@ std::string joined(Keys a, Keys b) {
 
 }  // namespace
 
-SortedJson parse_strictly(std::string_view text, int depth) {
-  std::vector<std::set<std::string>> keys;
-  const auto guard = [&](int now, SortedJson::parse_event_t event, SortedJson& parsed) {
-    if (now > depth) fail("nested deeper than " + std::to_string(depth) + " levels");
-    if (event == SortedJson::parse_event_t::object_start) keys.emplace_back();
-    if (event == SortedJson::parse_event_t::object_end) keys.pop_back();
-    if (event == SortedJson::parse_event_t::key &&
-        !keys.back().insert(parsed.get_ref<const std::string&>()).second)
-      fail("key " + in_quotes(parsed.get_ref<const std::string&>()) + " appears twice");
-    return true;
-  };
-  try {
-    return SortedJson::parse(text, guard);
-  } catch (const SortedJson::exception& error) {
-    fail("no JSON: " + parser_words(error.what()));
-  }
+SortedJson parse_strictly(std::string_view text) {
+  auto json = parsed_json(text);
+  if (!json) fail(json.error().message);
+  return *std::move(json);
 }
 
 std::string JsonNode::place() const {
@@ -163,9 +152,10 @@ Status parse_json(std::string_view text, const JsonForm& form,
                   const std::function<void(const JsonNode&)>& read) {
   const std::string what = std::string(form.what) + ": ";
   try {
-    if (text.size() > form.largest)
-      fail("larger than " + std::to_string(form.largest >> 20) + " MiB");
-    const SortedJson json = parse_strictly(text, form.depth);
+    const Bytes largest = limits::raised(form.largest);
+    if (static_cast<double>(text.size()) > largest.in_base())
+      fail("larger than the limit of " + format(largest) + "; " + limits::kRemedy);
+    const SortedJson json = parse_strictly(text);
     const JsonNode root(json);
     if (!root.has("schema")) root.fields({"schema"}, {});
     if (const std::string schema = root["schema"].text(); schema != form.schema)

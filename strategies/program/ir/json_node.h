@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/result.h"
 
 namespace foreshard::program {
@@ -89,16 +90,14 @@ class JsonNode {
 
 /// A kind of file.
 struct JsonForm {
-  std::string_view what;                         ///< "program": messages begin with it.
-  std::string_view schema;                       ///< Required value of the key "schema".
-  std::string_view made_by;                      ///< The command that writes such a file.
-  std::size_t largest = std::size_t{256} << 20;  ///< Most characters of a file.
-  int depth = 12;  ///< Most levels of nesting: hostile text is parsed no deeper.
+  std::string_view what;     ///< "program": messages begin with it.
+  std::string_view schema;   ///< Required value of the key "schema".
+  std::string_view made_by;  ///< The command that writes such a file.
+  Bytes largest = limits::kProgram;
 };
 
-/// Parses; refuses repeated keys and deep nesting, which parsers tend to accept in silence. Throws
-/// JsonFault.
-nlohmann::json parse_strictly(std::string_view text, int depth);
+/// The text as parsed_json reads it, but a fault is thrown, as JsonFault.
+nlohmann::json parse_strictly(std::string_view text);
 
 /// Parses strictly, compares the schema and calls `read` with the root.
 /// \return nothing if all went well; kInvalidInput for other text, kUnsupported for another schema.

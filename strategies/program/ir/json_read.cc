@@ -285,12 +285,10 @@ class Reader {
 }  // namespace
 
 Result<Program> program_from_json(std::string_view text) {
-  return read_json<Program>(text,
-                            {.what = "program",
-                             .schema = kProgramSchema,
-                             .made_by = "foreshard export --program FILE",
-                             .largest = kLargestProgramText},
-                            [](const Node& root) { return Reader().read(root); });
+  return read_json<Program>(
+      text,
+      {.what = "program", .schema = kProgramSchema, .made_by = "foreshard export --program FILE"},
+      [](const Node& root) { return Reader().read(root); });
 }
 
 }  // namespace foreshard::program

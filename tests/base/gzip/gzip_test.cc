@@ -1,5 +1,7 @@
 #include "base/gzip/gzip.h"
 
+#include <zlib.h>
+
 #include "tests/test.h"
 
 namespace foreshard::gzip_test {
@@ -35,7 +37,25 @@ TEST(Gunzip, NamesTheFault) {
   damaged[15] = 'x';  // of the CRC
   EXPECT_THAT(fault(damaged), HasSubstr("is damaged"));
   EXPECT_THAT(fault(compressed() + "rest"), HasSubstr("other bytes behind"));
-  EXPECT_THAT(fault(compressed(), 2_B), HasSubstr("holds more than 2 B"));
+  EXPECT_THAT(fault(compressed(), 2_B),
+              HasSubstr("holds more than the limit of 2 B; FORESHARD_LIMITS=2"));
+}
+
+// 100 MB of zeros; a gzip of some 97 kB.
+TEST(Gunzip, RefusesABomb) {
+  std::string bomb(200'000, '\0');
+  z_stream stream{};
+  ASSERT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string zeros(100'000'000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(zeros.data());
+  stream.avail_in = static_cast<uInt>(zeros.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bomb.data());
+  stream.avail_out = static_cast<uInt>(bomb.size());
+  ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  bomb.resize(stream.total_out);
+  deflateEnd(&stream);
+  EXPECT_THAT(fault(bomb, 4_GiB), HasSubstr("trace.gz: unpacks to more than 200 times its"));
+  EXPECT_THAT(fault(bomb, 1_MiB), HasSubstr("holds more than the limit of 1.00 MiB"));
 }
 
 }  // namespace foreshard::gzip_test

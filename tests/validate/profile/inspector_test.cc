@@ -54,7 +54,7 @@ std::string dump_fault(const std::string& text) {
 
 TEST(Inspector, NamesTheFaultAndItsLine) {
   EXPECT_THAT(dump_fault(""), HasSubstr("dump.log:1: holds no collective"));
-  EXPECT_THAT(dump_fault("\n{\"a\": }"), HasSubstr("dump.log:2: is no JSON"));
+  EXPECT_THAT(dump_fault("\n{\"a\": }"), HasSubstr("dump.log:2: no JSON"));
   EXPECT_THAT(dump_fault("{\"header\": {"), HasSubstr("dump.log:1: ends inside of a record"));
   EXPECT_THAT(dump_fault("{\"coll_perf\": {\"coll\": \"AllReduce\"}}"),
               HasSubstr("no header says"));

@@ -59,7 +59,7 @@ std::string trace_fault(const std::string& text) {
 }
 
 TEST(Trace, NamesTheFaultAndItsPlace) {
-  EXPECT_THAT(trace_fault("no"), HasSubstr("t.json: is not JSON"));
+  EXPECT_THAT(trace_fault("no"), HasSubstr("t.json: no JSON"));
   EXPECT_THAT(trace_fault("7"), HasSubstr("t.json: is not a trace"));
   EXPECT_THAT(trace_fault("{}"), HasSubstr("has no events of a GPU"));
   EXPECT_THAT(

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/parser_words.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace foreshard::calibrate::internal {
@@ -15,27 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kDeepest = 16;
 constexpr std::int64_t kMostRanks = 1 << 20;
-
-// Whether the nesting would overflow the parser's or the reader's stack.
-bool too_deep(std::string_view text) {
-  std::size_t depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-      continue;
-    }
-    if (c == '"') quoted = true;
-    if (c == '{' || c == '[')
-      if (++depth > kDeepest) return true;
-    if ((c == '}' || c == ']') && depth > 0) --depth;
-  }
-  return false;
-}
 
 class Reader {
  public:
@@ -226,20 +206,10 @@ std::string version_of(std::int64_t code) {
 
 Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_view name,
                                           std::string_view operation) {
-  if (too_deep(text))
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("{}: nested deeper than {}", name, kDeepest)};
-  const Json root = Json::parse(text, nullptr, false);
-  if (root.is_discarded()) {
-    std::string why = "not JSON, or cut off";
-    try {  // the library reports the place only by an exception
-      const Json again = Json::parse(text);
-    } catch (const Json::exception& exception) {
-      why = "no JSON, or cut off: " + parser_words(exception.what());
-    }
-    return Error{Error::Code::kInvalidInput, fmt::format("{}: {}", name, why)};
-  }
-  return Reader(root, name, operation).run();
+  const auto root = parsed_json(text);
+  if (!root)
+    return Error{Error::Code::kInvalidInput, fmt::format("{}: {}", name, root.error().message)};
+  return Reader(*root, name, operation).run();
 }
 
 }  // namespace foreshard::calibrate::internal

@@ -318,6 +318,8 @@ Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
     ::onnx::shape_inference::InferenceContextImpl context(node, types, data, {});
     schema->GetTypeAndShapeInferenceFunction()(context);
     return context.allOutputTypes_;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return Error{Error::Code::kInvalidInput, error.what()};
   }

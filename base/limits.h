@@ -1,0 +1,64 @@
+/// \file
+/// Limits of what is read from outside: each once, with its reason. A reader of files, of
+/// compressed bytes, of JSON, CSV, XML or YAML asks here how much it may take in, so that no file
+/// of a few bytes costs gigabytes, and none of any size ends the program.
+///
+/// The variable FORESHARD_LIMITS raises them: with FORESHARD_LIMITS=4, sizes, counts and ratios
+/// are four times these. Depths stay: they guard the stack.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace foreshard::limits {
+
+// --- Sizes of files, unpacked ---
+inline constexpr Bytes kConfig = 4_MiB;   ///< Written by people; the largest shipped has 60 kB.
+inline constexpr Bytes kResult = 64_MiB;  ///< Of one search or prediction; 0.3 MB for 1,000 plans.
+inline constexpr Bytes kLog = 64_MiB;     ///< What a tool printed of a machine or cluster.
+inline constexpr Bytes kSweep = 512_MiB;  ///< 5 kB for each of 100,000 points (sweep::kMostPoints).
+inline constexpr Bytes kProgram = 256_MiB;      ///< 30 MB for 16,384 ranks with roles of their own.
+inline constexpr Bytes kMeasurement = 512_MiB;  ///< A time for each task of each rank and step.
+inline constexpr Bytes kTable = 1_GiB;          ///< Rows of measurements; 4 million of 250 bytes.
+inline constexpr Bytes kManifest = 256_MiB;     ///< A line for each shard of each tensor.
+inline constexpr Bytes kOnnx = 2_GiB;     ///< What protobuf reads; larger weights stand beside it.
+inline constexpr Bytes kProfile = 4_GiB;  ///< A trace of some steps; events are read one by one.
+
+// --- Ratios ---
+/// Unpacked bytes for each packed one, and bytes of a file for each that its disk holds (a sparse
+/// file). Traces reach 40; gzip can make 1,030 of one.
+inline constexpr double kRatio = 200;
+inline constexpr Bytes kSmall = 16_MiB;  ///< Up to here no ratio is looked at.
+
+// --- Depths: containers in containers ---
+inline constexpr int kDepth = 64;  ///< Our own files have 12; recursion over 64 is harmless.
+
+// --- Counts ---
+/// Memory of the values of one JSON text, beside the text itself.
+inline constexpr Bytes kJsonValues = 1_GiB;
+inline constexpr std::size_t kCsvFields = std::size_t{1} << 25;  ///< 1 GiB at 32 bytes each.
+inline constexpr std::size_t kXmlElements = 100'000;             ///< 60 for each of 1,000 GPUs.
+inline constexpr std::size_t kXmlAttributes = 64;                ///< Of an element; NCCL has 12.
+inline constexpr std::size_t kHosts = 100'000;  ///< Of a cluster, in lists such as node[1-64].
+inline constexpr std::size_t kDevices = 300'000;  ///< 200,000 are announced; one takes 5 kB.
+
+/// What FORESHARD_LIMITS says, 1 without it.
+double factor();
+/// Why the variable is no factor, if it is none: factor() is 1 then.
+Status fault_in_factor();
+
+/// The limit times the factor.
+inline Bytes raised(Bytes limit) {
+  return limit * factor();
+}
+inline std::size_t raised(std::size_t limit) {
+  return static_cast<std::size_t>(std::floor(static_cast<double>(limit) * factor()));
+}
+
+/// What messages about a limit end with.
+inline constexpr const char* kRemedy = "FORESHARD_LIMITS=2 doubles the limits";
+
+}  // namespace foreshard::limits

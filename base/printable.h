@@ -1,0 +1,21 @@
+/// \file
+/// Texts from outside on a terminal: the one place where they are made harmless.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace foreshard {
+
+/// How much of a line a message shows.
+inline constexpr std::size_t kLongestLine = 4000;
+
+/// `text` without what a terminal would obey or cannot show: control characters but line breaks and
+/// tabs, those that turn the direction of writing, and bytes that are no UTF-8 come as "\x1b". Of a
+/// line longer than `longest` bytes, the rest is counted instead of shown.
+/// \param colours  whether sequences that choose a colour ("\x1b[1m") stay.
+std::string printable(std::string_view text, std::size_t longest = kLongestLine,
+                      bool colours = false);
+
+}  // namespace foreshard
