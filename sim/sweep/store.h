@@ -54,6 +54,8 @@ class Store {
   /// \return kIo if the system refuses (the disk is full); the file then keeps its previous
   ///     content.
   Status put(std::int64_t index, const std::string& key, const Outcome& outcome);
+  /// Whether the file may not be written to: its content is found, and `put` does nothing.
+  bool is_read_only() const;
   /// All points of the question that the file has, also from earlier runs. \return kIo as in find.
   Result<std::map<std::int64_t, Outcome>> held();
 
@@ -68,12 +70,12 @@ bool is_database(const std::filesystem::path& path);
 
 /// \return kInvalidInput for a file that is not a results file, is damaged, or has another format;
 ///     kIo as in open.
-Result<Results> read_results(const std::filesystem::path& path);
+Result<Results> read_results(const std::filesystem::path& path, std::vector<std::string>& remarks);
 
 /// Writes the points of all files, which are parts of one sweep, into a new file.
 /// \return also kInvalidInput if the files have different questions, or different inputs for the
 ///     same point, or `output` exists.
 Status merge_results(const std::vector<std::filesystem::path>& inputs,
-                     const std::filesystem::path& output);
+                     const std::filesystem::path& output, std::vector<std::string>& remarks);
 
 }  // namespace foreshard::sweep
