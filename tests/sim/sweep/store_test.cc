@@ -129,18 +129,6 @@ TEST(Store, HasExactlyItsTables) {
   }
 }
 
-TEST(Store, ReadsASchemaOfManyTablesInLittleTime) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "r.db";
-  fill(file);
-  std::string sql = "BEGIN;";
-  for (int i = 0; i < 20'000; ++i) sql += "CREATE TABLE t" + std::to_string(i) + "(a);";
-  Foreign(file).run(sql + "COMMIT");
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(refusal_to_read(file), HasSubstr("r.db: "));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
-}
-
 // --- Damage ---
 
 TEST(Store, NamesADamagedOutcomeAndKeepsTheOthers) {
@@ -148,7 +136,7 @@ TEST(Store, NamesADamagedOutcomeAndKeepsTheOthers) {
   const fs::path file = folder.path() / "r.db";
   fill(file);
   std::string bytes = bytes_of(file);
-  const std::size_t at = bytes.find("why of 2");
+  const std::size_t at = bytes.find("why of 2 ");
   ASSERT_NE(at, std::string::npos);
   bytes[at + 7] = '3';  // as if it were the outcome of another point
   folder.write("r.db", bytes);
@@ -186,7 +174,7 @@ TEST(Store, KeepsTheOutcomesOfADamagedFile) {
   const fs::path file = folder.path() / "r.db";
   fill(file, 100);
   std::string bytes = bytes_of(file);
-  const std::size_t page = bytes.find("why of 40") / 4096 * 4096;
+  const std::size_t page = bytes.find("why of 40 ") / 4096 * 4096;
   ASSERT_LT(page, bytes.size() - 4096);
   for (std::size_t i = page; i < page + 4096; ++i) bytes[i] = static_cast<char>(i * 37);
   folder.write("r.db", bytes);
