@@ -331,7 +331,7 @@ std::optional<Refusal> Database::fault_in_schema() {
 
 std::optional<Refusal> Database::fault_in_pages() {
   std::string verdict;
-  if (!each("PRAGMA quick_check(1)", {}, [&](const Row& row) { verdict = row.text(0); }))
+  if (!each("PRAGMA integrity_check(1)", {}, [&](const Row& row) { verdict = row.text(0); }))
     return refusal();
   return verdict == "ok" ? std::nullopt : std::optional(damaged());
 }
