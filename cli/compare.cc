@@ -58,7 +58,12 @@ bool holds_sweep(const std::string& path) {
 }
 
 Result<sweep::Results> sweep_in(const std::string& path) {
-  if (sweep::is_database(path)) return sweep::read_results(path);
+  if (sweep::is_database(path)) {
+    std::vector<std::string> remarks;
+    auto results = sweep::read_results(path, remarks);
+    for (const std::string& remark : remarks) note(remark);
+    return results;
+  }
   FORESHARD_ASSIGN(const std::string text, read_file(path, limits::kSweep));
   auto results = sweep::results_in(text);
   if (!results) return Error{results.error().code, path + ": " + results.error().message};

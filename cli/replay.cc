@@ -25,6 +25,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/scratch_folder.h"
 #include "base/shell_words.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -198,28 +199,6 @@ Result<int> replay(const ReplayCall& call) {
 
 namespace {
 
-// A folder for temporary files, removed by the destructor.
-class Scratch {
- public:
-  Scratch() {
-    std::error_code fault;
-    const auto parent = std::filesystem::temp_directory_path(fault);
-    std::string pattern = (parent / "foreshard-XXXXXX").string();
-    if (!fault && ::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  bool made() const { return !folder_.empty(); }
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
-
- private:
-  std::filesystem::path folder_;
-};
-
 class Replay final : public Command {
  public:
   void declare(Declaration& declaration) override {
@@ -256,8 +235,8 @@ class Replay final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     if (output_.empty() && !verify_)
       return fail("nothing to do", "give -o FILE to measure, --verify to check numbers");
-    const Scratch scratch;
-    if (!scratch.made())
+    const ScratchFolder scratch;
+    if (scratch.path().empty())
       return fail("no folder for temporary files can be made",
                   "set TMPDIR to one that is writable");
     ReplayCall call{.output = output_, .host = host_, .launch = launcher_};
@@ -299,7 +278,7 @@ class Replay final : public Command {
 
   // Replays the study's Program. With --as-rank the study is simulated too: when that rank's
   // messages arrive is written to a file for foreshard-replay, and one process is started.
-  Status use_study(const Environment& environment, const Scratch& scratch, ReplayCall& call) {
+  Status use_study(const Environment& environment, const ScratchFolder& scratch, ReplayCall& call) {
     if (!as_rank_.empty() && processes_ > 1)
       return Error{
           Error::Code::kInvalidInput,
@@ -330,9 +309,9 @@ class Replay final : public Command {
   }
 
   // Path of the Program. With a launcher it is not a temporary file, which other hosts may not see.
-  std::string path_of_program(const Scratch& scratch) const {
+  std::string path_of_program(const ScratchFolder& scratch) const {
     if (!program_file_.empty()) return program_file_;
-    if (launcher_.empty()) return scratch.file("program.json");
+    if (launcher_.empty()) return scratch.path() / "program.json";
     return (output_.empty() ? "replay" : output_) + ".program.json";
   }
 

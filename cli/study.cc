@@ -68,6 +68,10 @@ class StudyCommand final : public Command {
   }
 
  private:
+  static void note_all(const std::vector<std::string>& remarks) {
+    for (const std::string& remark : remarks) note(remark);
+  }
+
   // Refuses options that are not in `allowed`, because they would have no effect.
   Status refuse_others(const std::string& command, const std::vector<std::string>& allowed) const {
     if (!file_.empty())
@@ -93,7 +97,10 @@ class StudyCommand final : public Command {
     FORESHARD_TRY(refuse_top());
     FORESHARD_TRY(refuse_others("export", {"--top", "--format", "--output"}));
     FORESHARD_TRY(refuse_same_place("--output", output_, "study export", results_to_export_));
-    FORESHARD_ASSIGN(const sweep::Results results, sweep::read_results(results_to_export_));
+    std::vector<std::string> remarks;
+    FORESHARD_ASSIGN(const sweep::Results results,
+                     sweep::read_results(results_to_export_, remarks));
+    note_all(remarks);
     return written(results, results.done() < std::ssize(results.outcomes), true);
   }
 
@@ -101,8 +108,10 @@ class StudyCommand final : public Command {
     FORESHARD_TRY(refuse_others("merge", {"--output"}));
     if (output_.empty() || output_ == "-")
       return fail("study merge: a results file is no text", "name the new file: -o all.db");
-    FORESHARD_TRY(
-        sweep::merge_results({results_to_merge_.begin(), results_to_merge_.end()}, output_));
+    std::vector<std::string> remarks;
+    FORESHARD_TRY(sweep::merge_results({results_to_merge_.begin(), results_to_merge_.end()},
+                                       output_, remarks));
+    note_all(remarks);
     return kDone;
   }
 
@@ -133,13 +142,13 @@ class StudyCommand final : public Command {
       FORESHARD_ASSIGN(const std::string work, sweep::common_work(setup));
       FORESHARD_ASSIGN(
           store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
-      for (const std::string& remark : remarks) note(remark);
-      if (!together)
+      note_all(remarks);
+      if (!together && !store->is_read_only())
         team::remove_rendezvous(team);  // the file is locked, so no other team is at work
       options.store = &*store;
     }
-    const Interruption interruption(results_.empty() ? FinishedResults::kShown
-                                                     : FinishedResults::kStored);
+    const bool stored = store && !store->is_read_only();
+    const Interruption interruption(stored ? FinishedResults::kStored : FinishedResults::kShown);
     options.out_of_time = [&] {
       return Interruption::asked() || (deadline && Clock::now() > *deadline);
     };

@@ -6,101 +6,22 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
-#include <sqlite3.h>
+#include <ranges>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
-#include "base/check.h"
+#include "base/file.h"
 #include "base/grouped.h"
+
+#include "sim/sweep/grid.h"
+#include "sim/sweep/internal/database.h"
 
 namespace foreshard::sweep {
 namespace fs = std::filesystem;
 
-// In a named namespace because Store::State holds some of it.
-namespace sqlite {
-
-struct Close {
-  void operator()(sqlite3* file) const { sqlite3_close(file); }
-};
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-
-// The reason why a file cannot be used: its content, or a refusal by the system.
-struct Refusal {
-  bool by_content = false;
-  std::string why;
-};
-
-class Database {
- public:
-  explicit Database(fs::path path) : path_(std::move(path)) {}
-
-  /// \param mode  flags of sqlite3_open_v2.
-  std::optional<Refusal> open(int mode) {
-    sqlite3* file = nullptr;
-    const int code = sqlite3_open_v2(path_.c_str(), &file, mode, nullptr);
-    file_.reset(file);
-    // This must come before the log is read: then the log needs no shared memory.
-    if (code != SQLITE_OK || !run("PRAGMA locking_mode = EXCLUSIVE")) return refusal();
-    return std::nullopt;
-  }
-
-  /// \return false if it failed; refusal() then says why.
-  bool run(const char* sql) {
-    return sqlite3_exec(file_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK;
-  }
-
-  /// The number that a pragma returns.
-  std::optional<std::int64_t> number(const char* sql) {
-    std::optional<std::int64_t> value;
-    if (!each(sql, {}, [&](sqlite3_stmt* row) { value = sqlite3_column_int64(row, 0); }))
-      return std::nullopt;
-    return value;
-  }
-
-  /// Binds `texts` to the first parameters, and visits each row.
-  template <class Visit>
-  bool each(const char* sql, const std::vector<std::string_view>& texts, const Visit& visit) {
-    sqlite3_stmt* raw = nullptr;
-    if (sqlite3_prepare_v2(file_.get(), sql, -1, &raw, nullptr) != SQLITE_OK) return false;
-    const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
-    for (std::size_t i = 0; i < texts.size(); ++i)
-      sqlite3_bind_text(raw, static_cast<int>(i) + 1, texts[i].data(),
-                        static_cast<int>(texts[i].size()), SQLITE_TRANSIENT);
-    int code = SQLITE_ROW;
-    while ((code = sqlite3_step(raw)) == SQLITE_ROW) visit(raw);
-    return code == SQLITE_DONE;
-  }
-  bool write(const char* sql, const std::vector<std::string_view>& texts) {
-    return each(sql, texts, [](sqlite3_stmt*) {});
-  }
-
-  Refusal refusal() const {
-    const int code = file_ ? sqlite3_errcode(file_.get()) & 0xff : SQLITE_NOMEM;
-    if (code == SQLITE_NOTADB) return {true, "is no results file"};
-    if (code == SQLITE_CORRUPT) return {true, "is damaged"};
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-      return {false, "is in use by another run; give each its own file, and merge them"};
-    if (code == SQLITE_FULL)
-      return {false, "the disk is full; what was stored is kept: free some space and run again"};
-    if (code == SQLITE_ERROR) return {true, "has not the tables of a results file"};
-    return {false, file_ ? sqlite3_errmsg(file_.get()) : "out of memory"};
-  }
-  Error error(const Refusal& refused) const {
-    return {refused.by_content ? Error::Code::kInvalidInput : Error::Code::kIo,
-            fmt::format("{}: {}", path_.string(), refused.why)};
-  }
-  Error error() const { return error(refusal()); }
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  std::unique_ptr<sqlite3, Close> file_;
-};
+namespace internal {  // Named because Store::State holds some of it.
 
 // A database whose changes reach the disk, all changes of one call or none.
 class Writer {
@@ -120,57 +41,41 @@ class Writer {
   Database database;
 };
 
-}  // namespace sqlite
+}  // namespace internal
 
 namespace {
 
-using sqlite::Database;
-using sqlite::Refusal;
-using sqlite::Writer;
+using internal::Database;
+using internal::Refusal;
+using internal::Row;
+using internal::Writer;
+using Access = Database::Access;
+using Cause = Refusal::Cause;
 
-constexpr int kApplication = 0x666f7273;  // "fors", in the header of the file
-constexpr int kForm = 3;                  // format of the tables and of their content
-constexpr const char* kTables =
-    "CREATE TABLE question(id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL, work TEXT "
-    "NOT "
-    "NULL);"
-    "CREATE TABLE point(id INTEGER PRIMARY KEY, key TEXT NOT NULL);"
-    "CREATE TABLE outcome(key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
-
+// Each row has a digest of its table and its values: a row that was damaged, or put into another
+// place, is not found by these.
+constexpr const char* kQuestion =
+    "SELECT text, work FROM question WHERE digest = sha256('question', text, work)";
+constexpr const char* kOutcome =
+    "SELECT text FROM outcome WHERE key = ?1 AND digest = sha256('outcome', key, text)";
 constexpr const char* kPoints =
-    "SELECT point.id, point.key, outcome.text FROM point JOIN outcome USING (key)";
+    "SELECT point.id, key, text FROM point JOIN outcome USING (key) WHERE "
+    "point.digest = sha256('point', id, key) AND outcome.digest = sha256('outcome', key, text)";
 
-std::string column(sqlite3_stmt* row, int index) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(row, index));
-  return text == nullptr
-             ? std::string()
-             : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(row, index)));
-}
+constexpr const char* kDamagedQuestion =
+    "SELECT id FROM question WHERE digest <> sha256('question', text, work)";
+constexpr const char* kDamagedPoints =
+    "SELECT point.id FROM point LEFT JOIN outcome USING (key) WHERE NOT coalesce("
+    "point.digest = sha256('point', id, key) AND outcome.digest = sha256('outcome', key, text), 0)";
+constexpr const char* kDamagedOutcomes =
+    "SELECT count(*) FROM outcome WHERE digest <> sha256('outcome', key, text)";
+constexpr const char* kRepair =
+    "DELETE FROM outcome WHERE digest <> sha256('outcome', key, text);"
+    "DELETE FROM point WHERE digest <> sha256('point', id, key) OR key NOT IN "
+    "(SELECT key FROM outcome)";
 
-// The reason why an open database is not an intact results file, if any. Sets `empty` to whether it
-// has no tables yet.
-std::optional<Refusal> fault_in(Database& database, bool& empty) {
-  const auto tables = database.number("SELECT count(*) FROM sqlite_master");
-  if (!tables) return database.refusal();
-  empty = *tables == 0;
-  const auto application = database.number("PRAGMA application_id");
-  const auto form = database.number("PRAGMA user_version");
-  if (!application || !form) return database.refusal();
-  if (empty && *application == 0) return std::nullopt;
-  if (*application != kApplication) return Refusal{true, "is a database of another program"};
-  if (*form != kForm)
-    return Refusal{true, "was written in another form, by another version of foreshard"};
-  std::string verdict;
-  if (!database.each("PRAGMA quick_check(1)", {},
-                     [&](sqlite3_stmt* row) { verdict = column(row, 0); }))
-    return database.refusal();
-  if (verdict != "ok") return Refusal{true, "is damaged"};
-  if (!database.write("SELECT question.text, question.work, point.key, outcome.text FROM question, "
-                      "point, outcome "
-                      "LIMIT 1",
-                      {}))
-    return database.refusal();
-  return std::nullopt;
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 // Renames the file, and the log next to it, to an unused name.
@@ -183,9 +88,8 @@ Result<fs::path> set_aside(const fs::path& path) {
     if (status)
       return Error{Error::Code::kIo, fmt::format("{}: cannot be set aside as {}: {}", path.string(),
                                                  other.string(), status.message())};
-    for (const char* beside : {"-journal", "-wal"})
-      if (fs::exists(path.string() + beside, status))
-        fs::rename(path.string() + beside, other.string() + beside, status);
+    if (fs::exists(internal::log_of(path), status))
+      fs::rename(internal::log_of(path), internal::log_of(other), status);
     return other;
   }
 }
@@ -197,43 +101,38 @@ Status fault_in_place(const fs::path& path) {
   };
   std::error_code status;
   if (fs::is_directory(path, status)) return fault("is a folder; name a file in it");
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (fs::exists(path, status)) return {};
+  const fs::path folder = folder_of(path);
   if (!fs::is_directory(folder, status))
     return fault(fmt::format("there is no folder {}; make it first", folder.string()));
-  if (fs::exists(path, status) && ::access(path.c_str(), R_OK | W_OK) != 0)
-    return fault("may not be written to; change its permissions, or name another file");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     return fault(
         fmt::format("the folder {} may not be written to; name a file elsewhere", folder.string()));
   return {};
 }
 
-// Opens a new or existing results file and locks it.
-std::optional<Refusal> take(Database& database) {
-  constexpr int kMode = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (const auto refused = database.open(kMode)) return refused;
-  bool empty = false;
-  if (const auto refused = fault_in(database, empty)) return refused;
-  if (!database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE"))
-    return database.refusal();
-  const std::string tables = fmt::format("{} PRAGMA application_id = {}; PRAGMA user_version = {};",
-                                         kTables, kApplication, kForm);
-  const bool made = !empty || database.run(tables.c_str());
-  if (made && database.run("COMMIT")) return std::nullopt;
-  const Refusal refused = database.refusal();
-  database.run("ROLLBACK");
-  return Refusal{false, refused.why};
+// Whether a run may store in a file, which needs a log beside it.
+bool is_writable(const fs::path& path) {
+  std::error_code status;
+  if (!fs::exists(path, status)) return true;
+  const fs::path file = behind_links(path);
+  return ::access(file.c_str(), W_OK) == 0 && ::access(folder_of(file).c_str(), W_OK | X_OK) == 0;
 }
 
+bool put_question(Database& database, const std::string& text, const std::string& work) {
+  return database.write("INSERT INTO question VALUES (1, ?1, ?2, sha256('question', ?1, ?2))",
+                        {text, work});
+}
 bool put_point(Database& database, std::int64_t index, const std::string& key) {
   // A point that is already there costs no write.
   return database.write(
-      "INSERT INTO point VALUES (CAST(?1 AS INTEGER), ?2) ON CONFLICT (id) DO UPDATE SET key = "
-      "excluded.key WHERE key <> excluded.key",
+      "INSERT INTO point VALUES (CAST(?1 AS INTEGER), ?2, sha256('point', ?1, ?2)) ON CONFLICT "
+      "(id) DO UPDATE SET key = excluded.key, digest = excluded.digest WHERE key <> excluded.key",
       {std::to_string(index), key});
 }
 bool put_outcome(Database& database, const std::string& key, std::string_view text) {
-  return database.write("INSERT OR REPLACE INTO outcome VALUES (?1, ?2)", {key, text});
+  return database.write("INSERT OR REPLACE INTO outcome VALUES (?1, ?2, sha256('outcome', ?1, ?2))",
+                        {key, text});
 }
 
 // The content of a file as texts.
@@ -243,32 +142,116 @@ struct Content {
   std::map<std::int64_t, std::pair<std::string, std::string>> points;  // key and outcome
 };
 
-Result<Content> content_of(const fs::path& path) {
+bool read_question(Database& database, Content& content) {
+  return database.each(kQuestion, {}, [&](const Row& row) {
+    content.question = row.text(0);
+    content.work = row.text(1);
+  });
+}
+
+// What is damaged in an open file.
+struct Damage {
+  bool question = false;
+  std::vector<std::int64_t> points;  // Whose outcomes, or that themselves, are damaged.
+  std::int64_t outcomes = 0;         // Also of other sweeps.
+
+  bool any() const { return question || !points.empty() || outcomes > 0; }
+};
+
+bool read_damage(Database& database, Damage& damage) {
+  return database.each(kDamagedQuestion, {}, [&](const Row&) { damage.question = true; }) &&
+         database.each(kDamagedPoints, {},
+                       [&](const Row& row) { damage.points.push_back(row.number(0)); }) &&
+         database.each(kDamagedOutcomes, {},
+                       [&](const Row& row) { damage.outcomes = row.number(0); });
+}
+
+// \param text  of the question whose points the file has.
+// \param then  what becomes of the points: "computed again".
+std::string in_words(const Damage& damage, const std::string& text, std::string_view then) {
+  constexpr std::size_t kMostNamed = 5;
+  const auto is = [](std::size_t count) { return count == 1 ? "is" : "are"; };
+  if (damage.question) return "the name of its sweep is damaged";
+  if (damage.points.empty())
+    return fmt::format("{} of its outcomes {} damaged", grouped(damage.outcomes),
+                       is(static_cast<std::size_t>(damage.outcomes)));
+  const auto question = question_in(text);
+  std::string said =
+      fmt::format("{} of its points {} damaged, and {}:", grouped(std::ssize(damage.points)),
+                  is(damage.points.size()), then);
+  for (const std::int64_t index : damage.points | std::views::take(kMostNamed))
+    said += question && index >= 0 && index < size_of(question->axes)
+                ? fmt::format("\n   {}", label_of(index, question->axes))
+                : "\n   one whose number is damaged";
+  if (damage.points.size() > kMostNamed)
+    said += fmt::format("\n   and {} more", grouped(std::ssize(damage.points) - kMostNamed));
+  return said;
+}
+
+// What to do about a file that cannot be shown.
+Error with_remedy(const fs::path& path, const Error& error, Cause cause) {
+  if (cause != Cause::kDamaged && cause != Cause::kOtherForm) return error;
+  return {
+      error.code,
+      fmt::format("{}; foreshard study SWEEP.yaml --results {} {}", error.message, path.string(),
+                  cause == Cause::kDamaged ? "keeps what is intact, and computes the rest again"
+                                           : "makes it anew, and keeps this one beside it")};
+}
+
+Result<Content> content_of(const fs::path& path, std::vector<std::string>& remarks) {
   std::error_code status;
   if (!fs::exists(path, status))
     return Error{Error::Code::kIo, path.string() + ": there is no such file"};
   Database database(path);
-  // Not read-only: the log of a killed run is merged first.
-  if (const auto refused = database.open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX))
-    return database.error(*refused);
-  bool empty = false;
-  if (const auto refused = fault_in(database, empty)) return database.error(*refused);
+  if (const auto refused = database.open(Access::kRead))
+    return with_remedy(path, database.error(*refused), refused->cause);
   Content content;
-  const bool read =
-      !empty &&
-      database.each("SELECT text, work FROM question", {},
-                    [&](sqlite3_stmt* row) {
-                      content.question = column(row, 0);
-                      content.work = column(row, 1);
-                    }) &&
-      database.each(kPoints, {}, [&](sqlite3_stmt* row) {
-        content.points[sqlite3_column_int64(row, 0)] = {column(row, 1), column(row, 2)};
-      });
-  if (!read || content.question.empty())
-    return empty || read
-               ? Error{Error::Code::kInvalidInput, path.string() + ": has no results of a sweep"}
-               : database.error();
+  Damage damage;
+  const bool read = read_question(database, content) && read_damage(database, damage) &&
+                    database.each(kPoints, {}, [&](const Row& row) {
+                      content.points[row.number(0)] = {row.text(1), row.text(2)};
+                    });
+  if (!read) return database.error();
+  const std::string words = in_words(damage, content.question, "counted as not done");
+  if (damage.question)
+    return with_remedy(path, database.error({Cause::kDamaged, words}), Cause::kDamaged);
+  if (content.question.empty())
+    return database.error({Cause::kForeign, "has no results of a sweep"});
+  if (damage.any()) remarks.push_back(fmt::format("{}: {}", path.string(), words));
   return content;
+}
+
+// Copies the outcomes that are intact from a damaged file.
+void rescue(const fs::path& from, Database& to) {
+  Database damaged(from);
+  if (damaged.open(Access::kRescue)) return;
+  // From both ends: the walk ends where a page is damaged.
+  for (const char* order : {"", " ORDER BY key DESC"})
+    damaged.each(fmt::format("SELECT key, text FROM outcome WHERE digest = sha256('outcome', key, "
+                             "text){}",
+                             order)
+                     .c_str(),
+                 {}, [&](const Row& row) { put_outcome(to, row.text(0), row.text(1)); });
+}
+
+// Renames a results file that cannot be used, and begins a new one in its place.
+Status begin_anew(const fs::path& path, const Refusal& refused, Writer& file,
+                  std::vector<std::string>& remarks) {
+  file.database.close();
+  FORESHARD_ASSIGN(const fs::path other, set_aside(path));
+  if (const auto again = file.database.open(Access::kWrite))
+    return Error{Error::Code::kIo, file.database.error(*again).message};
+  FORESHARD_TRY(file.commit([&] {
+    rescue(other, file.database);
+    return true;
+  }));
+  std::int64_t intact = 0;
+  file.database.each("SELECT count(*) FROM outcome", {},
+                     [&](const Row& row) { intact = row.number(0); });
+  remarks.push_back(fmt::format(
+      "{} {}: it is now {}, and a new file is begun{}", path.string(), refused.why, other.string(),
+      intact == 0 ? "" : fmt::format(" with its {} intact outcomes", grouped(intact))));
+  return {};
 }
 
 }  // namespace
@@ -276,7 +259,9 @@ Result<Content> content_of(const fs::path& path) {
 struct Store::State {
   explicit State(fs::path path) : file(std::move(path)) {}
 
-  Writer file;
+  internal::Writer file;
+  bool is_read_only = false;
+  bool has_points = true;                    // The file has points of the question.
   std::map<std::string, std::string> found;  // key -> text of the outcome
 };
 
@@ -289,38 +274,46 @@ Result<Store> Store::open(const fs::path& path, const Question& question, const 
                           std::vector<std::string>& remarks) {
   FORESHARD_TRY(fault_in_place(path));
   auto state = std::make_unique<State>(path);
-  auto refused = take(state->file.database);
-  if (refused && refused->by_content) {
-    if (!is_database(path))
-      return Error{Error::Code::kInvalidInput,
-                   fmt::format("{}: {}, and is left as it is; name a new file, or move it away",
-                               path.string(), refused->why)};
-    state = std::make_unique<State>(path);  // releases the file
-    FORESHARD_ASSIGN(const fs::path other, set_aside(path));
-    remarks.push_back(fmt::format("{} {}: it is now {}, and a new file is begun", path.string(),
-                                  refused->why, other.string()));
-    refused = take(state->file.database);
-  }
-  if (refused) return Error{Error::Code::kIo, state->file.database.error(*refused).message};
+  state->is_read_only = !is_writable(path);
+  Writer& file = state->file;
+  const auto refused = file.database.open(state->is_read_only ? Access::kRead : Access::kWrite);
+  if (refused && refused->cause == Cause::kForeign)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: {}, and is left as it is; name a new file, or move it away",
+                             path.string(), refused->why)};
+  if (refused && (refused->cause == Cause::kSystem || state->is_read_only))
+    return Error{Error::Code::kIo, file.database.error(*refused).message};
+  if (refused) FORESHARD_TRY(begin_anew(path, *refused, file, remarks));
+  if (state->is_read_only)
+    remarks.push_back(
+        fmt::format("{} may not be written to: what it has is used, and nothing is "
+                    "stored; name another file to keep the rest",
+                    path.string()));
+  Content stored;
+  Damage damage;
+  if (!read_question(file.database, stored) || !read_damage(file.database, damage))
+    return file.system_error();
+  if (damage.any())
+    remarks.push_back(
+        fmt::format("{}: {}", path.string(), in_words(damage, stored.question, "computed again")));
   const std::string text = text_of(question);
-  Database& database = state->file.database;
-  bool same = false;
-  if (!database.each("SELECT text, work FROM question", {}, [&](sqlite3_stmt* row) {
-        same = column(row, 0) == text && column(row, 1) == work;
-      }))
-    return state->file.system_error();
-  if (!same)
-    FORESHARD_TRY(state->file.commit([&] {
-      return database.run("DELETE FROM point; DELETE FROM question") &&
-             database.write("INSERT INTO question VALUES (1, ?1, ?2)", {text, work});
+  state->has_points = stored.question == text && stored.work == work;
+  if (!state->is_read_only)
+    FORESHARD_TRY(file.commit([&] {
+      return (!damage.any() || file.database.run(kRepair)) &&
+             (state->has_points || (file.database.run("DELETE FROM point; DELETE FROM question") &&
+                                    put_question(file.database, text, work)));
     }));
   return Store(std::move(state));
 }
 
+bool Store::is_read_only() const {
+  return state_->is_read_only;
+}
+
 Result<std::optional<Outcome>> Store::find(const std::string& key) {
   std::string text;
-  if (!state_->file.database.each("SELECT text FROM outcome WHERE key = ?1", {key},
-                                  [&](sqlite3_stmt* row) { text = column(row, 0); }))
+  if (!state_->file.database.each(kOutcome, {key}, [&](const Row& row) { text = row.text(0); }))
     return state_->file.system_error();
   auto outcome = outcome_in(text);
   if (!outcome || outcome->refused_here) return std::optional<Outcome>();
@@ -329,6 +322,7 @@ Result<std::optional<Outcome>> Store::find(const std::string& key) {
 }
 
 Status Store::put(std::int64_t index, const std::string& key, const Outcome& outcome) {
+  if (state_->is_read_only) return {};
   const std::string text = text_of(outcome);
   const auto known = state_->found.find(key);
   const bool stored = known != state_->found.end() && known->second == text;
@@ -342,9 +336,10 @@ Status Store::put(std::int64_t index, const std::string& key, const Outcome& out
 
 Result<std::map<std::int64_t, Outcome>> Store::held() {
   std::map<std::int64_t, Outcome> points;
-  if (!state_->file.database.each(kPoints, {}, [&](sqlite3_stmt* row) {
-        if (auto outcome = outcome_in(column(row, 2)))
-          points.emplace(sqlite3_column_int64(row, 0), *std::move(outcome));
+  if (!state_->has_points && state_->is_read_only) return points;
+  if (!state_->file.database.each(kPoints, {}, [&](const Row& row) {
+        if (auto outcome = outcome_in(row.text(2)))
+          points.emplace(row.number(0), *std::move(outcome));
       }))
     return state_->file.system_error();
   return points;
@@ -358,8 +353,8 @@ bool is_database(const fs::path& path) {
   return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
 }
 
-Result<Results> read_results(const fs::path& path) {
-  FORESHARD_ASSIGN(const Content content, content_of(path));
+Result<Results> read_results(const fs::path& path, std::vector<std::string>& remarks) {
+  FORESHARD_ASSIGN(const Content content, content_of(path, remarks));
   const auto damaged = [&] {
     return Error{Error::Code::kInvalidInput, path.string() + ": is damaged"};
   };
@@ -375,7 +370,8 @@ Result<Results> read_results(const fs::path& path) {
   return results;
 }
 
-Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output) {
+Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output,
+                     std::vector<std::string>& remarks) {
   std::error_code status;
   if (fs::exists(output, status))
     return Error{Error::Code::kInvalidInput,
@@ -383,7 +379,7 @@ Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output
   Content all;
   std::map<std::int64_t, fs::path> from;
   for (const fs::path& input : inputs) {
-    FORESHARD_ASSIGN(Content content, content_of(input));
+    FORESHARD_ASSIGN(Content content, content_of(input, remarks));
     if (all.question.empty()) {
       all.question = content.question;
       all.work = content.work;
@@ -408,10 +404,9 @@ Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output
     }
   }
   Writer file(output);
-  if (const auto refused = take(file.database)) return file.database.error(*refused);
+  if (const auto refused = file.database.open(Access::kWrite)) return file.database.error(*refused);
   const Status written = file.commit([&] {
-    bool done =
-        file.database.write("INSERT INTO question VALUES (1, ?1, ?2)", {all.question, all.work});
+    bool done = put_question(file.database, all.question, all.work);
     for (const auto& [index, point] : all.points)
       done = done && put_point(file.database, index, point.first) &&
              put_outcome(file.database, point.first, point.second);

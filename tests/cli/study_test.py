@@ -179,6 +179,47 @@ class Study(Processes):
         self.assertEqual((self.folder / "old.db.aside").read_bytes(), before)
         self.expect_serial("old.db")
 
+    def test_file_that_may_not_be_written_to_is_read(self):
+        folder = self.folder / "kept"
+        folder.mkdir()
+        self.study("sweep.yaml", "--shard", "1/8", "--results", "kept/r.db", "-o", os.devnull)
+        for path, mode in ((folder / "r.db", 0o444), (folder, 0o555), (self.folder, 0o755)):
+            path.chmod(mode)
+        somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        before = (folder / "r.db").read_bytes()
+        out, _ = self.ended(self.start("export", "kept/r.db", "--format", "json", **somebody), 5)
+        self.assertEqual(json.loads(out)["done"], POINTS // 8)
+        out, err = self.ended(self.start("sweep.yaml", "--results", "kept/r.db", "--format", "json", **somebody))
+        self.assertIn("kept/r.db may not be written to: what it has is used, and nothing is stored", err)
+        self.assertIn(f"{POINTS // 8} of {POINTS} points were in kept/r.db already", err)
+        self.assertEqual(out, self.serial["json"])
+        self.assertEqual((folder / "r.db").read_bytes(), before)
+        folder.chmod(0o755)
+        self.assertEqual(list(folder.iterdir()), [folder / "r.db"])
+
+    def test_database_of_another_program_is_left_alone(self):
+        path = self.folder / "theirs.db"
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("CREATE TABLE t(a)")
+        before = path.read_bytes()
+        for arguments in (("sweep.yaml", "--results", "theirs.db"), ("export", "theirs.db")):
+            self.assertIn("theirs.db: is a database of another program", self.ended(self.start(*arguments), 2)[1])
+        self.assertEqual(path.read_bytes(), before)
+        self.assertFalse((self.folder / "theirs.db.aside").exists())
+
+    def test_damaged_outcome_is_named_and_computed_again(self):
+        self.study("sweep.yaml", "--results", "bad.db")
+        path = self.folder / "bad.db"
+        content = bytearray(path.read_bytes())
+        content[content.index(b'"time_s":') + 9] ^= 1
+        path.write_bytes(content)
+        _, err = self.ended(self.start("export", "bad.db"), 5)
+        self.assertIn("bad.db: 1 of its points is damaged, and counted as not done:\n   micro_batch ", err)
+        _, err = self.ended(self.start("sweep.yaml", "--results", "bad.db"))
+        self.assertIn("bad.db: 1 of its points is damaged, and computed again:\n   micro_batch ", err)
+        self.assertIn(f"{POINTS - 1} of {POINTS} points were in bad.db already", err)
+        self.expect_serial("bad.db")
+
     def test_shards_merge_to_the_whole(self):
         for part in (1, 2, 3):
             self.study("sweep.yaml", "--shard", f"{part}/3", "--results", f"{part}.db", "-o", os.devnull)

@@ -318,14 +318,14 @@ TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
     EXPECT_TRUE(part.partial);
     EXPECT_EQ(part.computed, 4);
   }
-  EXPECT_EQ(read_results(file)->done(), 4);
+  EXPECT_EQ(value_of(read_results(file, remarks)).done(), 4);
   {
     auto store = opened(file, setup, remarks);
     const RunResult rest = run(setup, {.store = &store});
     EXPECT_EQ(rest.known, 4);
     EXPECT_EQ(rest.computed, 5);
   }
-  EXPECT_EQ(json(value_of(read_results(file))), serial);
+  EXPECT_EQ(json(value_of(read_results(file, remarks))), serial);
   EXPECT_TRUE(remarks.empty());
   // What is there stays there, however little a further run gets to.
   {
@@ -334,7 +334,7 @@ TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
     EXPECT_TRUE(none.partial);
     EXPECT_EQ(json(none.results), serial);
   }
-  EXPECT_EQ(json(*read_results(file)), serial);
+  EXPECT_EQ(json(*read_results(file, remarks)), serial);
   // Another version computes all of it again.
   sweep::Setup other = setup;
   other.version = "other";
@@ -354,14 +354,14 @@ TEST(Store, OfShardsIsMergedToTheSameBytes) {
     EXPECT_EQ(run(setup, {.shard = {part, 3}, .store = &store}).computed, 3);
   }
   const auto merged = folder.path() / "all.db";
-  ASSERT_EQ(message_of(merge_results(files, merged)), "accepted");
-  EXPECT_EQ(json(*read_results(merged)), serial);
-  EXPECT_THAT(merge_results(files, merged).error().message, HasSubstr("is there already"));
+  ASSERT_EQ(message_of(merge_results(files, merged, remarks)), "accepted");
+  EXPECT_EQ(json(*read_results(merged, remarks)), serial);
+  EXPECT_THAT(merge_results(files, merged, remarks).error().message, HasSubstr("is there already"));
 
   const sweep::Setup other = setup_of(folder, "axes: [{key: strategy.micro_batch, values: [1]}]\n");
   const auto foreign = folder.path() / "other.db";
   opened(foreign, other, remarks);
-  EXPECT_THAT(merge_results({files[0], foreign}, folder.path() / "no.db").error().message,
+  EXPECT_THAT(merge_results({files[0], foreign}, folder.path() / "no.db", remarks).error().message,
               HasSubstr("different sweeps"));
 }
 
@@ -393,34 +393,6 @@ TEST(Store, CountsPointsThatRepeatOthersApart) {
   EXPECT_EQ(result.repeated, 1);
   EXPECT_EQ(result.known, 0);
   EXPECT_FALSE(result.partial);
-}
-
-TEST(Store, SetsForeignAndDamagedFilesAside) {
-  const TemporaryFolder folder;
-  const sweep::Setup setup = setup_of(folder, kAxes);
-  const auto file = folder.path() / "results.db";
-  const std::string foreign = std::string("SQLite format 3") + '\0' + std::string(5000, 'x');
-  folder.write("results.db", foreign);
-  EXPECT_THAT(read_results(file).error().message, HasSubstr("is no results file"));
-  std::vector<std::string> remarks;
-  {
-    auto store = opened(file, setup, remarks);
-    run(setup, {.store = &store});
-  }
-  ASSERT_EQ(remarks.size(), 1U);
-  EXPECT_THAT(remarks[0], HasSubstr("is no results file: it is now"));
-  EXPECT_EQ(*foreshard::read_file(file.string() + ".aside", 1_MiB), foreign);
-  EXPECT_EQ(read_results(file)->done(), 9);
-
-  // A page in the middle is overwritten.
-  std::string bytes = *foreshard::read_file(file, 1_MiB);
-  ASSERT_GT(bytes.size(), 12288U);
-  for (std::size_t i = 4096; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 37);
-  folder.write("results.db", bytes);
-  EXPECT_THAT(read_results(file).error().message, HasSubstr("damaged"));
-  auto store = opened(file, setup, remarks);
-  ASSERT_EQ(remarks.size(), 2U);
-  EXPECT_EQ(*foreshard::read_file(file.string() + ".aside-2", 1_MiB), bytes);
 }
 
 TEST(Store, IsOneProcessesAtATime) {
