@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/grouped.h"
+#include "base/printable.h"
 
 namespace foreshard {
 namespace {
@@ -37,14 +38,10 @@ struct Glyph {
 };
 
 // The first character of a text in UTF-8 that is not empty, or a change of colour before it.
-Glyph first_of(std::string_view text) {
+Glyph first_glyph(std::string_view text) {
   if (text.starts_with("\x1b[")) return {std::min(text.find('m'), text.size() - 1) + 1, 0};
-  const auto lead = static_cast<unsigned char>(text.front());
-  const std::size_t length = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  const std::size_t bytes = std::min(length, text.size());
-  char32_t code = length == 1 ? lead : lead & (0x7FU >> length);
-  for (std::size_t i = 1; i < bytes; ++i)
-    code = code << 6U | (static_cast<unsigned char>(text[i]) & 0x3FU);
+  const auto [code, length] = first_character(text);
+  const std::size_t bytes = std::max<std::size_t>(length, 1);  // other bytes count one by one
   return {bytes, is_in(kNarrow, code) ? 0U : is_in(kWide, code) ? 2U : 1U};
 }
 
@@ -54,7 +51,7 @@ std::size_t part_of(std::string_view word, std::size_t width) {
   std::size_t bytes = 0;
   std::size_t behind_sign = 0;
   for (std::size_t used = 0; bytes < word.size();) {
-    const Glyph glyph = first_of(word.substr(bytes));
+    const Glyph glyph = first_glyph(word.substr(bytes));
     used += glyph.columns;
     if (used > width && bytes > 0) break;
     bytes += glyph.bytes;
@@ -191,7 +188,7 @@ class TableLayout {
 std::size_t columns(std::string_view text) {
   std::size_t count = 0;
   while (!text.empty()) {
-    const Glyph glyph = first_of(text);
+    const Glyph glyph = first_glyph(text);
     count += glyph.columns;
     text.remove_prefix(glyph.bytes);
   }

@@ -1,36 +1,15 @@
 #include "base/printable.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace foreshard {
 namespace {
-
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 0;  ///< 0: no UTF-8.
-};
 
 unsigned char byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// The first character of a text that is not empty.
-Character first_of(std::string_view text) {
-  const unsigned char lead = byte_at(text, 0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
-  std::uint32_t code = lead & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    const unsigned char next = byte_at(text, i);
-    if ((next & 0xC0U) != 0x80) return {};
-    code = code << 6U | (next & 0x3FU);
-  }
-  return {code, bytes};
-}
-
-bool is_harmless(std::uint32_t code) {
+bool is_harmless(char32_t code) {
   if (code == '\n' || code == '\t') return true;
   const bool is_control = code < 0x20 || (code >= 0x7F && code < 0xA0);
   const bool turns = (code >= 0x200E && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
@@ -65,7 +44,7 @@ std::string printable_line(std::string_view line, std::size_t longest, bool colo
       line.remove_prefix(length);
       continue;
     }
-    const Character first = first_of(line);
+    const Character first = first_character(line);
     const auto bytes = line.substr(0, std::max<std::size_t>(first.bytes, 1));
     text += first.bytes > 0 && is_harmless(first.code) ? std::string(bytes) : escaped(bytes);
     line.remove_prefix(bytes.size());
@@ -74,6 +53,20 @@ std::string printable_line(std::string_view line, std::size_t longest, bool colo
 }
 
 }  // namespace
+
+Character first_character(std::string_view text) {
+  const unsigned char lead = byte_at(text, 0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
+  char32_t code = lead & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    const unsigned char next = byte_at(text, i);
+    if ((next & 0xC0U) != 0x80) return {};
+    code = code << 6U | (next & 0x3FU);
+  }
+  return {code, bytes};
+}
 
 std::string printable(std::string_view text, std::size_t longest, bool colours) {
   std::string all;

@@ -8,6 +8,15 @@
 
 namespace foreshard {
 
+/// A character of UTF-8.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;  ///< 0: no UTF-8.
+};
+
+/// The first character of a text that is not empty.
+Character first_character(std::string_view text);
+
 /// How much of a line a message shows.
 inline constexpr std::size_t kLongestLine = 4000;
 
