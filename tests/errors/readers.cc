@@ -12,9 +12,12 @@
 #include "sim/study/measured_times.h"
 #include "sim/study/run.h"
 #include "sim/sweep/sweep.h"
+#include "strategies/checkpoint/manifest.h"
+#include "strategies/checkpoint/safetensors.h"
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/hf_config.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/model.h"
 #include "strategies/launch/launch.h"
@@ -60,6 +63,9 @@ Status device(const Question& question) {
 }
 Status example_of_yaml(const Question& question) {
   return status_of(yaml::Loader().read_text<example::Cluster>(question.text, "c.yaml"));
+}
+Status huggingface_type(const Question& question) {
+  return object<HfType>(question, "mine.yaml");
 }
 Status node(const Question& question) {
   return object<NodeConfig>(question, "node.yaml");
@@ -150,12 +156,28 @@ Status program(const Question& question) {
   return status_of(program::program_from_json(question.text));
 }
 
+// `with` has the tokens of the sequence, where they are given.
+Status huggingface(const Question& question) {
+  yaml::Loader loader(catalogue());
+  const std::string& with = question.with;
+  const auto sequence = with.empty() ? std::nullopt : std::optional<std::int64_t>(std::stoll(with));
+  return status_of(read_hf_config(question.text, "mine", sequence, false, loader));
+}
+
 Status launch_file(const Question& question) {
   return status_of(launch::import_launch({.text = question.text,
                                           .name = "run",
                                           .format = question.format,
                                           .devices = question.devices,
                                           .settled = question.set}));
+}
+
+Status manifest(const Question& question) {
+  return status_of(checkpoint::manifest_from_json(question.text));
+}
+// `with` has the bytes of the data.
+Status safetensors(const Question& question) {
+  return status_of(checkpoint::parse_safetensors_header(question.text, std::stoll(question.with)));
 }
 
 Status nccl_tests(const Question& question) {
@@ -240,8 +262,11 @@ Reader reader_called(const std::string& name) {
       {"device", device},
       {"elastic", elastic},
       {"graph", graph},
+      {"huggingface", huggingface},
+      {"huggingface-type", huggingface_type},
       {"launch", launch_file},
       {"layout", layout},
+      {"manifest", manifest},
       {"measured-times", measured_times},
       {"measurement", measurement},
       {"nccl-tests", nccl_tests},
@@ -249,6 +274,7 @@ Reader reader_called(const std::string& name) {
       {"node", node},
       {"program", program},
       {"quantity", quantity},
+      {"safetensors", safetensors},
       {"simulate", simulate},
       {"slurm", slurm},
       {"strategy", strategy},

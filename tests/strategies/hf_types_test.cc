@@ -81,29 +81,4 @@ TEST(HfTypes, OfOnesOwnStandInACatalogue) {
   EXPECT_THAT(read(R"({"model_type": "none"})").error().message, HasSubstr(", mine, "));
 }
 
-// A model_type is a name, and never leads out of the catalogue.
-TEST(HfTypes, AreNoPaths) {
-  for (const char* type : {"../huggingface/llama", "llama.yaml", "-", ""})
-    EXPECT_THAT(read_shipped(fmt::format(R"({{"model_type": "{}"}})", type), "mine", std::nullopt)
-                    .error()
-                    .message,
-                HasSubstr("which is not modelled"));
-}
-
-TEST(HfTypes, RefuseSizesThatDivideByNothing) {
-  yaml::Loader loader(shipped_options());
-  const auto fault_of = [&](const std::string& text) {
-    const auto type = loader.read_text<HfType>(text, "mine.yaml");
-    return message_of(type, "");
-  };
-  EXPECT_THAT(fault_of("extends: mamba2\nmamba: {groups: {default: 0}}\n"),
-              HasSubstr("'groups' needs a default of at least 1"));
-  EXPECT_THAT(fault_of("extends: vit\nimage: {patch: {default: 0}}\n"),
-              HasSubstr("'patch' needs a default of at least 1"));
-  EXPECT_THAT(fault_of("extends: llama\nhidden: {default: 0}\n"),
-              HasSubstr("'hidden' needs a default of at least 1"));
-  EXPECT_THAT(fault_of("extends: llama\nrules: [{key: a, is: 1, unless: 2}]\n"),
-              HasSubstr("'unless' is given beside 'is'"));
-}
-
 }  // namespace foreshard::hf_types_test

@@ -1,6 +1,6 @@
 #include "strategies/checkpoint/manifest.h"
 
-#include "tests/test.h"
+#include "tests/golden/golden.h"
 
 namespace foreshard::checkpoint::manifest_test {
 
@@ -29,40 +29,7 @@ TEST(Manifest, ReadsBackWhatItWrites) {
   const auto read = value_of(manifest_from_json(text), text);
   EXPECT_EQ(read, manifest);
   EXPECT_EQ(to_json(read), text);
-}
-
-// The manifest above with `from` replaced by `to`, once.
-std::string fault(const std::string& from, const std::string& to) {
-  std::string text = to_json(small_manifest());
-  const std::size_t at = text.find(from);
-  if (at == std::string::npos) return "'" + from + "' is not in " + text;
-  return message_of(manifest_from_json(text.replace(at, from.size(), to)));
-}
-
-TEST(Manifest, NamesWhatIsWrong) {
-  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("no JSON: line 1, column 2"));
-  EXPECT_THAT(fault("checkpoint/1", "checkpoint/9"),
-              HasSubstr("expected 'foreshard.checkpoint/1'"));
-  EXPECT_THAT(fault("\"raw\"", "\"pickle\""), HasSubstr("format: 'pickle' is not a file format"));
-  EXPECT_THAT(fault("\"format\"", "\"form\""), HasSubstr("unknown key 'form'; legal: schema"));
-  EXPECT_THAT(fault("\"origin\"", "\"format\""), HasSubstr("key 'format' appears twice"));
-  EXPECT_THAT(fault("12", "12e444"), HasSubstr("no JSON: number overflow"));
-  EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"../b\""),
-              HasSubstr("not the name of a file inside"));
-  EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"a\""), HasSubstr("'a' appears twice"));
-  EXPECT_THAT(fault("\"rank\":1", "\"rank\":0"),
-              HasSubstr("files[1].rank: rank 0 does not ascend"));
-  EXPECT_THAT(fault("aaaa", "AAAA"), HasSubstr("files[0].sha256: is not 64 digits"));
-  EXPECT_THAT(fault("\"bytes\":3", "\"bytes\":-3"), HasSubstr("files[2].bytes: -3 is not in"));
-  EXPECT_THAT(fault("[4,0,1]", "[4,0,2]"), HasSubstr("layouts[1].ranks: rank 2 has no file"));
-  EXPECT_THAT(fault("[[],[\"tp\"]]", "[[],[\"pp\"]]"), HasSubstr("the mesh has no axis 'pp'"));
-  EXPECT_THAT(fault("\"BF16\"", "\"BF17\""),
-              HasSubstr("tensors[0].dtype: unknown dtype 'BF17' of tensor 'w'"));
-  EXPECT_THAT(fault("\"layout\":1", "\"layout\":2"), HasSubstr("2 is not in [0, 1]"));
-  EXPECT_THAT(fault("\"shape\":[5]", "\"shape\":[6]"), HasSubstr("tensor 'b': "));
-  EXPECT_THAT(fault("\"shape\":[2,4]", "\"shape\":[2,3]"), HasSubstr("tensor 'w': "));
-  EXPECT_THAT(fault("\"unpadded\":[2,3]", "\"unpadded\":[3,3]"), HasSubstr("more than the 2"));
-  EXPECT_THAT(fault("\"name\":\"v\"", "\"name\":\"w\""), HasSubstr("tensor 'w' appears twice"));
+  expect_golden("manifest.json", text);  // which tests/errors/manifest.yaml changes
 }
 
 // A line of a few bytes is a tensor with as many slices as the largest layout has ranks.

@@ -57,6 +57,14 @@ TEST(Slurm, ReadsATreeOfSwitches) {
   EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(39)));
 }
 
+// Numbers of LinkSpeed are Gbit/s where no unit stands there.
+TEST(Slurm, SpeedsWithoutAUnitAreGbit) {
+  const auto imported = value_of(import_conf(changed(kConf, "100Gbit/s", "100")));
+  EXPECT_DOUBLE_EQ(rates(value_of(build_cluster(read_back<ClusterConfig>(imported)))).at("s0>top"),
+                   12.5);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("LinkSpeed=100 has no unit")));
+}
+
 // Without a speed a link up carries all below it: 2 x 8 x 48.9 GB/s.
 TEST(Slurm, LinksWithoutASpeedDoNotBlock) {
   const auto imported = value_of(import_conf(changed(kConf, " LinkSpeed=100Gbit/s", "")));
