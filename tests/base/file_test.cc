@@ -39,7 +39,7 @@ TEST(File, NamesWhatCannotBeRead) {
   EXPECT_THAT(fault("/dev/zero"), HasSubstr("is a device, not a file"));
   const fs::path holes = folder.write("holes", "x");
   fs::resize_file(holes, 20'000'000);
-  EXPECT_THAT(message_of(read_file(holes, 1_GB)), HasSubstr("is a sparse file of 20 MB"));
+  EXPECT_THAT(message_of(read_file(holes, 1_GB)), HasSubstr("is a sparse file of 19.1 MiB"));
 }
 
 // A link stays a link; what it leads to is replaced.
