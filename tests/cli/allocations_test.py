@@ -31,9 +31,9 @@ COMMANDS = (
     "study sweep.yaml --threads 2 --results {}/kept.db -o {}/out.txt",
     "explain found.json -o {}/out.txt",
     "check study.yaml -o {}/out.yaml",
-    "reshard --tensor bf16[8192,8192] --from 'x=8 [x, -]' --to 'x=8 [-, x]' --cluster one-dgx-h100 -o {}/out.txt",
+    "reshard --tensor bf16[8192,8192] --from 'x=8 [x, -]' --to 'x=8 [-, x]' --cluster two-dgx-h100 -o {}/out.txt",
     "export study.yaml --program {}/step.json",
-    "topology show one-dgx-h100 -o {}/out.txt",
+    "topology show two-dgx-h100 -o {}/out.txt",
     "compare study.yaml other.yaml -o {}/out.txt",
 )
 MESSAGE = "error: out of memory"

@@ -196,7 +196,7 @@ class Files(Hostile):
                 with self.subTest(words=words, path=path):
                     self.is_refused(*(path if word == "{}" else word for word in words))
         self.is_refused("check", str(holes), says="is a sparse file")
-        self.is_refused("simulate", "--cluster", "one-dgx-h100", "--model", str(holes), says="sparse")
+        self.is_refused("simulate", "--cluster", "two-dgx-h100", "--model", str(holes), says="sparse")
 
     def test_a_missing_file_beside_many(self):
         self.is_refused("simulate", "--cluster", "/usr/nope.yaml", "--model", "gpt-1.7b",
