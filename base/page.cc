@@ -85,10 +85,10 @@ std::string padded(std::string_view text, std::size_t width) {
 // Where the columns of a table stand on a page.
 class TableLayout {
  public:
-  TableLayout(const Table& table, std::size_t page) : page_(page), heads_(table.heads_) {
+  TableLayout(const TextTable& table, std::size_t page) : page_(page), heads_(table.heads_) {
     width_.resize(heads_.size(), 0);
     count(heads_, 1);
-    for (const Table::Row& row : table.rows_) count(row.cells, 0);
+    for (const TextTable::Row& row : table.rows_) count(row.cells, 0);
     for (std::size_t begin = 0; begin < width_.size(); begin = bands_.back().end)
       bands_.push_back(narrowed(band_from(begin)));
   }
@@ -263,7 +263,7 @@ void Page::remark(std::string_view mark, std::string_view text, Tone tone) {
   }
 }
 
-void Page::table(const Table& table) {
+void Page::table(const TextTable& table) {
   if (table.rows_.empty()) return;
   const TableLayout layout(table, paper_.width);
   std::vector<std::string> heads;
@@ -271,14 +271,14 @@ void Page::table(const Table& table) {
   const auto line_of_heads = layout.lines_of(heads);
   if (!line_of_heads.empty() && is_below_line_) line();
   for (const std::string& text : line_of_heads) put(toned(text, Tone::kFaint));
-  for (const Table::Row& row : table.rows_) {
+  for (const TextTable::Row& row : table.rows_) {
     for (const std::string& text : layout.lines_of(row.cells)) put(text);
     for (const std::string& note : row.notes)
       line(std::string(kTableIndent + kFurtherIndent, ' ') + note);
   }
 }
 
-void Page::table(Table whole, std::int64_t most, std::string_view where) {
+void Page::table(TextTable whole, std::int64_t most, std::string_view where) {
   const auto shown = std::clamp<std::int64_t>(most, 0, std::ssize(whole.rows_));
   const auto left_out = std::ssize(whole.rows_) - shown;
   whole.rows_.resize(static_cast<std::size_t>(shown));

@@ -2,7 +2,7 @@
 /// Texts for people: a page of lines, headings, boxes and tables that keeps within its columns.
 ///
 ///     Page page({.width = 80});
-///     Table table({"<step", ">time"});
+///     TextTable table({"<step", ">time"});
 ///     table.row("all_gather over x", format(time));
 ///     page.table(table);
 ///
@@ -41,11 +41,11 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 /// around it. A part that is not empty shows at least a sliver.
 std::string stretch(double from, double to, std::size_t width);
 
-class Table {
+class TextTable {
  public:
   /// Each head begins with the side that its column is aligned to: '<' for words, which may be
   /// wrapped, and '>' for numbers, which never are.
-  explicit Table(std::vector<std::string> heads) : heads_(std::move(heads)) {}
+  explicit TextTable(std::vector<std::string> heads) : heads_(std::move(heads)) {}
 
   /// Adds a row. A cell is a text or an integer; an end of line in it is kept.
   template <class... Cells>
@@ -98,9 +98,9 @@ class Page {
   /// Wrapped text that begins with `mark`; further lines are indented by its width.
   void remark(std::string_view mark, std::string_view text, Tone tone);
   /// A table with heads stands apart from lines above it. One without rows leaves no trace.
-  void table(const Table& table);
+  void table(const TextTable& table);
   /// The first `most` rows, and how to see the others: "... and 12 more (--top)".
-  void table(Table table, std::int64_t most, std::string_view where);
+  void table(TextTable table, std::int64_t most, std::string_view where);
   /// "... and 12 more (--top)" for what a list leaves out, if it leaves out anything.
   void more(std::int64_t count, std::string_view where);
 

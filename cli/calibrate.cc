@@ -454,7 +454,7 @@ class Calibrate final : public Command {
       FORESHARD_ASSIGN(const auto fit, calibrate::fit(calibrate::only(input, half[side]), start));
       page.line(fmt::format("fitted to the {} half:", side == 0 ? "first" : "second"));
       for (const std::string& machine : half[side]) page.line("  " + machine);
-      Table table({"<the other half, median of |error| in %", ">rows",
+      TextTable table({"<the other half, median of |error| in %", ">rows",
                    fmt::format("><1 MiB (bar {:.0f})", kBarBelow), ">rows",
                    fmt::format(">>=1 MiB (bar {:.0f})", kBarFrom), "<"});
       const auto add = [&](const std::string& what, const accuracy::OperationError& one,

@@ -110,7 +110,7 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
 // One line per study, before and after calibration: "host-dp2: 812 ms -> 655 ms (-19.3 %)".
 Result<std::string> predictions(const std::vector<PlannedStudy>& studies,
                                 const calibrate::MachineStart& start, const MachineFit& found) {
-  Table table({"<", ">", "<", ">", ">"});
+  TextTable table({"<", ">", "<", ">", ">"});
   for (const PlannedStudy& one : studies) {
     study::LoadedStudy study{.name = one.study.name,
                              .description = one.study.description,

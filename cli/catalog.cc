@@ -218,7 +218,7 @@ class Catalog final : public Command {
     if (format_ == "json") return print(json_text(Schedules{{all.begin(), all.end()}}));
     Page page(paper_for(""));
     page.line("schedules: pipeline schedules, for strategy.schedule");
-    Table table({"<", "<"});
+    TextTable table({"<", "<"});
     for (const schedule::Schedule& one : all) table.row(one.name, one.summary);
     page.table(table);
     return print(std::move(page).take());

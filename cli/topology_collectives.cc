@@ -238,7 +238,7 @@ std::string to_text(const Collectives& results, const Paper& paper) {
                         results.chosen.empty() ? "tuner " + results.tuner
                                                : "algorithm " + results.chosen + " as given"));
   if (!results.left_out.empty()) page.line("left out: " + listed(results.left_out));
-  Table table({">size", "<algorithm", "<protocol", ">channels", ">time", ">algbw", ">busbw",
+  TextTable table({">size", "<algorithm", "<protocol", ">channels", ">time", ">algbw", ">busbw",
                "<bottleneck", "<NCCL's estimate", "<runner-up"});
   const auto bottleneck = [&](const FormUse& form) {
     return form.bottleneck   ? fmt::format("{} ({})", form.bottleneck->link, form.bottleneck->kind)

@@ -24,7 +24,7 @@ std::string cell(const std::optional<double>& number, const char* sign = "") {
   return *sign == '+' ? fmt::format("{:+.1f}", *number) : fmt::format("{:.1f}", *number);
 }
 
-void add_row(Table& table, const std::string& name, const Summary& summary) {
+void add_row(TextTable& table, const std::string& name, const Summary& summary) {
   const Statistics& time = summary.time;
   table.row(name, summary.rows, summary.ok, summary.assumed, summary.unsupported,
             summary.infeasible, cell(time.mape_pct), cell(time.median_ape_pct),
@@ -34,7 +34,7 @@ void add_row(Table& table, const std::string& name, const Summary& summary) {
             summary.memory.pairs > 0 ? cell(summary.memory.mape_pct) + " %" : "");
 }
 
-void add_section(Table& table, const std::string& title,
+void add_section(TextTable& table, const std::string& title,
                  const std::map<std::string, Summary>& summaries) {
   if (summaries.empty()) return;
   table.row("\n" + title);
@@ -56,7 +56,7 @@ void write_worst_rows(Page& page, const Report& report) {
   });
   if (rows.size() > kWorst) rows.resize(kWorst);
   if (rows.empty()) return;
-  Table table({"<", ">", "<"});
+  TextTable table({"<", ">", "<"});
   for (const Outcome* row : rows)
     table.row(row->id, fmt::format("{:+.1f} %", row->pair()->error_pct()),
               fmt::format("measured {}, predicted {}  ({}){}{}", shown(*row, *row->measured),
@@ -69,7 +69,7 @@ void write_worst_rows(Page& page, const Report& report) {
 void write_reasons(Page& page, const Report& report) {
   const auto counts = reasons_of(report.rows);
   if (counts.empty()) return;
-  Table table({">", "<"});
+  TextTable table({">", "<"});
   for (const auto& [reason, count] : counts) table.row(count, reason);
   page.line("\nrows without a prediction");
   page.table(table);
@@ -79,7 +79,7 @@ void write_regret(Page& page, const Regret& regret) {
   if (regret.groups.empty())
     return page.line(fmt::format(
         "\nno {} strategies of one model were measured on the same devices", kFewestStrategies));
-  Table table({"<regret of a search, in percent", ">groups", ">mean", ">worst", ">tau"});
+  TextTable table({"<regret of a search, in percent", ">groups", ">mean", ">worst", ">tau"});
   const auto add = [&](const std::string& name, const MeanRegret& mean) {
     table.row(name, mean.groups, cell(mean.mean_pct), cell(mean.worst_pct),
               mean.tau ? fmt::format("{:.2f}", *mean.tau) : "-");
@@ -98,7 +98,7 @@ void write_regret(Page& page, const Regret& regret) {
 
 std::string to_text(const Report& report, const Paper& paper) {
   Page page(paper);
-  Table table({"<error in percent", ">rows", ">ok", ">assumed", ">unsupp.", ">infeas", ">mean",
+  TextTable table({"<error in percent", ">rows", ">ok", ">assumed", ">unsupp.", ">infeas", ">mean",
                ">median", ">p90", ">bias", ">tau", ">within",
                report.overall.memory.pairs > 0 ? ">memory" : ">"});
   add_row(table, "all", report.overall);

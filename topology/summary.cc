@@ -136,7 +136,7 @@ std::string to_text(const ClusterSummary& summary, const Paper& paper) {
   text += "\nvertices:";
   for (const auto& [kind, count] : summary.vertices) text += fmt::format(" {} {}", count, kind);
   page.line(text + "\nlinks (payload rate and latency of one direction):");
-  Table table({"<", ">", ">", ">", "<"});
+  TextTable table({"<", ">", ">", ">", "<"});
   for (const auto& link : summary.links)
     table.row(name_of(link.kind), fmt::format("{} x", link.count), format(link.bandwidth),
               format(link.latency), link.down == 0 ? "" : fmt::format("({} down)", link.down));

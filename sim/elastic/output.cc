@@ -75,7 +75,7 @@ std::vector<PolicyReport> policies_of(const ElasticResult& run) {
 
 void write_causes(Page& page, const ElasticResult& result) {
   if (result.causes.empty()) return;
-  Table table({"<What fails", ">units", ">MTBF of one", ">of the run", ">repair"});
+  TextTable table({"<What fails", ">units", ">MTBF of one", ">of the run", ">repair"});
   for (const CauseFigures& cause : result.causes)
     table.row(cause.name, grouped(cause.units), shown(cause.mtbf), shown(cause.between),
               cause.takes ? shown(cause.repair) : "-");
@@ -143,7 +143,7 @@ std::string tight_text(const ElasticResult& result) {
 }
 
 void write_arrangements(Page& page, const ElasticResult& result) {
-  Table table({"<Strategies that runs came to", ">step", "<"});
+  TextTable table({"<Strategies that runs came to", ">step", "<"});
   for (const ArrangementFigures& each : result.arrangements) {
     const Arrangement& arrangement = each.arrangement;
     if (arrangement == Arrangement{.nodes = result.nodes}) continue;

@@ -137,7 +137,7 @@ std::string replan_text(const Replan& result, const Paper& paper) {
   page.line(fmt::format("{}: {}\n", result.model, change_text(result)));
   if (result.after.tight)
     page.line("  TIGHT: the strategy afterwards leaves less than the study's memory margin");
-  Table table({"<", "<"});
+  TextTable table({"<", "<"});
   table.row("before", words_of(result.before, ""));
   std::string after =
       words_of(result.after,

@@ -84,7 +84,7 @@ std::string change_of(double a, double b) {
 void write_changes(Page& page, const SideBySide& sides) {
   page.heading("What differs", sides.changes.empty() ? "" : "step of A with it alone as in B");
   if (sides.changes.empty()) page.line("  Nothing of what they were made from.");
-  Table table({"<", ">"});
+  TextTable table({"<", ">"});
   constexpr std::int64_t kMost = 30;
   const std::optional<double> step = sides.a.figure("step");
   for (const Change& change : sides.changes) {
@@ -102,7 +102,7 @@ void write_changes(Page& page, const SideBySide& sides) {
 void write_terms(Page& page, const SideBySide& sides) {
   constexpr double kRounding = 1e-9;
   page.heading("Where the time goes", "by difference");
-  Table table({"<", ">A", ">B", ">B - A"});
+  TextTable table({"<", ">A", ">B", ">B - A"});
   for (const SharedTerm& term : shared_terms(sides.a.breakdown, sides.b.breakdown)) {
     if (term.a == 0_s && term.b == 0_s) continue;
     // Sums of the same times in different orders count as equal.
@@ -141,7 +141,7 @@ std::vector<SharedFigure> figures_of(const SideBySide& sides) {
 
 void write_figures(Page& page, const SideBySide& sides) {
   page.heading("What comes out", "");
-  Table table({"<", ">A", ">B", ">"});
+  TextTable table({"<", ">A", ">B", ">"});
   for (const auto& [what, unit, a, b] : figures_of(sides)) {
     if (!a && !b) continue;
     table.row(what, shown(a, unit), shown(b, unit), a && b ? change_of(*a, *b) : "");

@@ -38,7 +38,7 @@ std::string described(const sim::Speed& speed) {
 void write_sensitivities(Page& page, const sim::Sensitivities& sensitivities) {
   constexpr double kLeast = 5e-4;  // smallest elasticity, or saving by 10 % more, to show
   page.heading("What faster parts buy", "each alone, algorithms held");
-  Table table({"<", ">by 1 %", ">by 10 %", ">then"});
+  TextTable table({"<", ">by 1 %", ">by 10 %", ">then"});
   for (const sim::Sensitivity& one : sensitivities.of) {
     const double saved = 1 - one.step_at_more / sensitivities.step;
     if (-one.elasticity < kLeast && saved < kLeast) continue;
@@ -66,7 +66,7 @@ void write_result(Page& page, const Report& report) {
   const sim::Prediction& prediction = report.prediction;
   const double step = prediction.step.in_base();
   const auto devices = static_cast<double>(prediction.devices);
-  Table table({"<", "<"});
+  TextTable table({"<", "<"});
   page.line();
   if (prediction.interruption) {
     table.row("step time", page.toned("never", Tone::kBad) + "   " +
@@ -134,7 +134,7 @@ void write_result(Page& page, const Report& report) {
 }
 
 // Adds money, energy and CO2 for `steps` steps.
-void add_bill(Table& table, const sim::Expense& expense, const std::string& what, double steps,
+void add_bill(TextTable& table, const sim::Expense& expense, const std::string& what, double steps,
               const std::string& time) {
   const auto usd = expense.usd();
   table.row(what, usd ? scaled(*usd / 1_USD * steps) + " USD" : "no price",
@@ -163,7 +163,7 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
   std::string whose = fmt::format("{} devices", grouped(prediction.devices + expense.unused));
   if (expense.unused > 0) whose += fmt::format(", {} of them idle", grouped(expense.unused));
   page.heading("Cost", whose + fmt::format(", PUE {:.3g}", expense.pue));
-  Table table({"<", ">", ">", ">", "<"});
+  TextTable table({"<", ">", ">", ">", "<"});
   add_bill(table, expense, "a step", 1, "");
   if (prediction.training) {
     const sim::Training& training = *prediction.training;
@@ -201,7 +201,7 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
 void write_breakdown(Page& page, const sim::Prediction& prediction) {
   constexpr std::size_t kBeside = 40;  // columns of the page that the bar leaves to the rest
   const std::size_t bar_width = page.width() - kBeside;
-  Table table({"<", ">", ">", ">"});
+  TextTable table({"<", ">", ">", ">"});
   page.heading("Where the time goes", "on the device that finishes last");
   const Seconds total = prediction.breakdown.total();
   Seconds before;
@@ -254,7 +254,7 @@ void write_memory(Page& page, const Report& report) {
   if (classes.empty()) return;
   page.heading("Memory", fmt::format("{} per device, {} reserved", capacities_text(report),
                                      format(report.prediction.memory_reserve)));
-  Table table({"<role", ">devices", ">peak", ">headroom", ">", ">"});
+  TextTable table({"<role", ">devices", ">peak", ">headroom", ">", ">"});
   std::vector<RoleMemory> roles = memory_of_roles(report);
   const auto all = std::ssize(roles);
   if (roles.size() > kMostRows) {
@@ -290,7 +290,7 @@ void write_memory(Page& page, const Report& report) {
 void write_collectives(Page& page, const sim::Prediction& prediction) {
   if (prediction.collectives.empty()) return;
   page.heading("Communication", "each alone on idle links");
-  Table table({"<operation", "<how", ">size", ">times", ">each"});
+  TextTable table({"<operation", "<how", ">size", ">times", ">each"});
   for (const sim::CollectiveUse& use : prediction.collectives)
     table.row(use.what, use.algorithm + (use.protocol.empty() ? "" : " ") + use.protocol,
               format(use.bytes), grouped(use.operations), format(use.idle_time));
@@ -304,7 +304,7 @@ void write_critical_path(Page& page, const Report& report) {
       fmt::format("{} {}",
                   grouped(static_cast<std::int64_t>(report.prediction.critical_path.size())),
                   plural(std::ssize(report.prediction.critical_path), "task")));
-  Table table({"<", ">", ">", ">"});
+  TextTable table({"<", ">", ">", ">"});
   Seconds shown;
   const std::size_t rows = std::min(kMostShares, report.critical.size());
   for (std::size_t i = 0; i < rows; ++i) {
@@ -329,7 +329,7 @@ void write_misfit(Page& page, const Report& report) {
       std::ranges::count_if(report.alternatives, [](const auto& one) { return one.fits; });
   page.line(fitting > 0 ? "  Changes that were tried (--set strategy.KEY=VALUE):"
                         : "  None of the changes that were tried fits either:");
-  Table table({"<", "<", ">", ">"});
+  TextTable table({"<", "<", ">", ">"});
   for (const study::Alternative& one : report.alternatives)
     table.row(one.fits ? page.toned("✓", Tone::kGood) : page.toned("✗", Tone::kBad), one.change,
               format(one.peak), one.fits ? "step " + format(one.step) : "too much");

@@ -312,7 +312,7 @@ std::string explanation_text(const ReadResult& result, const Paper& paper) {
     page.add(study::evidence_text(unmeasured, "strategy") + "\n");
     const std::string second_name =
         result.number == 2 ? "second" : fmt::format("no. {}", result.number);
-    Table table({"<", ">", "<"});
+    TextTable table({"<", ">", "<"});
     for (std::size_t i = 0; i < (second == nullptr ? 1U : 2U); ++i) {
       const Simulated& one = found.simulated[i];
       table.row(i == 0 ? "first" : second_name, format(one.step),

@@ -36,7 +36,7 @@ using Json = nlohmann::ordered_json;
 using record::Record;
 
 void write_counts(Page& page, const SearchResult& result) {
-  Table table({">", "<"});
+  TextTable table({">", "<"});
   const auto add = [&](std::int64_t count, const std::string& what) {
     table.row(grouped(count), what);
   };
@@ -126,7 +126,7 @@ void write_front(Page& page, const SearchResult& result) {
       result.is_priced ? " (money: rent of the devices used)"
                        : " (money: time of all devices used: not all have a price; give "
                          "cluster.rent, or the device's rent)"));
-  Table table({">step", ">8 of 10 within", ">peak", ">money", "<"});
+  TextTable table({">step", ">8 of 10 within", ">peak", ">money", "<"});
   for (const Simulated& one : result.simulated)
     if (one.on_front)
       table.row(format(one.step), interval_text(one), format(one.peak),
@@ -138,7 +138,7 @@ void write_front(Page& page, const SearchResult& result) {
 
 // The list of the best: each with its interval, and with what it does worse than the first.
 void write_best(Page& page, const Model& model, std::span<const Simulated> best) {
-  Table table({">", ">step", ">TFLOP/s", ">headroom", "<strategy; what costs most beside compute"});
+  TextTable table({">", ">step", ">TFLOP/s", ">headroom", "<strategy; what costs most beside compute"});
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Simulated& one = best[i];
     const sim::BreakdownPart& first = sim::dominant(one.breakdown, false);

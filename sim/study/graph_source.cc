@@ -219,7 +219,7 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
 
   Page page({});
   page.line(fmt::format("{} is an ONNX model that can be simulated.", path.string()));
-  Table table({"<", "<"});
+  TextTable table({"<", "<"});
   const auto line = [&](const char* label, const std::string& value) { table.row(label, value); };
   if (!model->producer.empty()) line("made by", model->producer);
   for (const auto& [domain, version] : model->opsets)

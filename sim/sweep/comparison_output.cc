@@ -110,7 +110,7 @@ std::vector<std::string> evidence_of(const Results& a, const Results& b,
   return study::evidence_remarks(all, "point");
 }
 
-void add_pair(Table& table, const Results& a, const Results& b, const Comparison& comparison,
+void add_pair(TextTable& table, const Results& a, const Results& b, const Comparison& comparison,
               const Pair& pair) {
   constexpr std::size_t kMostTerms = 3;
   constexpr double kLeast = 1e-3;  // part of A's step
@@ -262,7 +262,7 @@ std::string comparison_text(const Results& a, const Results& b, const Comparison
     page.line(alike ? "  Nothing."
                     : "  Nothing but files that both name, or the version of foreshard.");
   page.line(fmt::format("\nBy effect on {} {}", yaml::name_of(comparison.by), of_what(comparison)));
-  Table table({">A", ">B", ">B / A", "<", comparison.axes.empty() ? "<" : "<at"});
+  TextTable table({">A", ">B", ">B / A", "<", comparison.axes.empty() ? "<" : "<at"});
   for (const Pair& pair : comparison.pairs) add_pair(table, a, b, comparison, pair);
   page.table(std::move(table), top, "(--format json has all)");
   if (std::ranges::any_of(comparison.pairs, [&](const Pair& pair) {

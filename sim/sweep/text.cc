@@ -87,7 +87,7 @@ std::string interval_text(const StepFigures& step, const WorkFigures& figures, W
 }
 
 // Adds a row for a point that runs, and below it the strategy that was found.
-void add_row(Table& table, const Results& results, const Ranking& ranking, std::size_t point) {
+void add_row(TextTable& table, const Results& results, const Ranking& ranking, std::size_t point) {
   const Outcome& outcome = *results.outcomes[point];
   const StepFigures& step = *outcome.figures;
   const WorkFigures figures = figures_of(outcome, ranking.work);
@@ -105,7 +105,7 @@ void add_row(Table& table, const Results& results, const Ranking& ranking, std::
 void write_table(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
   if (ranking.ranked.empty()) return;
   const bool training = ranking.work == Work::kTraining;
-  Table table({">", training ? ">time" : ">step", ">8 of 10 within", training ? ">USD" : ">USD/M",
+  TextTable table({">", training ? ">time" : ">step", ">8 of 10 within", training ? ">USD" : ">USD/M",
                training ? ">energy" : ">Wh/M",
                ranking.work == Work::kSample ? ">samples/s" : ">tokens/s", ">MFU", ">headroom",
                ">devices", "<point"});
@@ -150,7 +150,7 @@ std::string hosts_text(const Results& results, const Ranking& ranking) {
 void write_best(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
   if (ranking.ranked.empty() || results.question.axes.size() < 2) return;
   const bool training = ranking.work == Work::kTraining;
-  Table table({"<Best with each value", training ? ">time" : ">step", ">8 of 10 within",
+  TextTable table({"<Best with each value", training ? ">time" : ">step", ">8 of 10 within",
                training ? ">USD" : ">USD/M", "<point"});
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
     const AxisNames& axis = results.question.axes[i];
@@ -189,7 +189,7 @@ void write_crossings(Page& page, const Results& results, const Ranking& ranking,
                         [](const Crossing& one) { return one.best; });
   page.line(fmt::format("\n  Break-even in {}, of the best points of each",
                         yaml::name_of(results.question.rank)));
-  Table table({"<", "<"});
+  TextTable table({"<", "<"});
   for (const Crossing& one : crossings) {
     const AxisNames& along = results.question.axes[one.along];
     const AxisNames& between = results.question.axes[one.between];
@@ -207,7 +207,7 @@ void write_worth(Page& page, const Results& results, const Ranking& ranking, std
   constexpr double kLeast = 5e-4;  // smallest saving to show: a smaller one would be shown as zero
   constexpr std::size_t kMost = 5;
   if (!results.question.sensitivities) return;
-  Table table({">", "<"});
+  TextTable table({">", "<"});
   for (std::size_t i = 0; i < ranking.ranked.size(); ++i) {
     if (std::cmp_greater_equal(i, top)) break;
     const StepFigures& step = *results.outcomes[ranking.ranked[i]]->figures;
@@ -273,7 +273,7 @@ void write_verdict(Page& page, const Results& results, const Ranking& ranking) {
                           bill(results, ranking, verdict.met.front())));
   if (verdict.may_miss) page.line("  Its interval reaches beyond the goal: a machine may miss it.");
   if (!verdict.missed.empty()) page.line("  Closest of those that miss it");
-  Table table({"<", "<"});
+  TextTable table({"<", "<"});
   for (const Miss& miss : verdict.missed) table.row(label(results, miss.point), miss_text(miss));
   page.table(std::move(table), kMostListed, "(--format json lists them)");
 }

@@ -409,7 +409,7 @@ std::string to_text(const Explanation& e, const Paper& paper) {
       e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : ""));
   if (c.transfers.empty()) return std::move(page).take();
   constexpr std::int64_t kMostLinks = 8;
-  Table table({"<busiest links", ">bytes", ">busy"});
+  TextTable table({"<busiest links", ">bytes", ">busy"});
   for (const auto& link : e.links)
     table.row(link.from + " -> " + link.to, format(link.bytes), format(link.time));
   page.table(std::move(table), kMostLinks, "(--format json lists them)");

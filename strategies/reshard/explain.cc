@@ -77,7 +77,7 @@ std::string groups_text(const Explanation::StepNumbers& numbers) {
 
 void write_steps(Page& page, const Explanation& e) {
   if (e.steps.empty()) page.line("  nothing moves");
-  Table table({"<step", ">groups", ">per rank", ">on links", ">R2.5 total", ">time"});
+  TextTable table({"<step", ">groups", ">per rank", ">on links", ">R2.5 total", ">time"});
   for (std::size_t s = 0; s < e.steps.size(); ++s) {
     const auto& step = e.steps[s];
     table.row(fmt::format("{} {}{}", s + 1, step.primitive,
@@ -110,7 +110,7 @@ std::string total_text(const Explanation& e) {
 }
 
 void write_alternatives(Page& page, const Explanation& e) {
-  Table table({">", ">closed form", ">simulated", "<alternatives"});
+  TextTable table({">", ">closed form", ">simulated", "<alternatives"});
   for (std::size_t i = 0; i < e.choice.alternatives.size(); ++i) {
     const Alternative& one = e.choice.alternatives[i];
     table.row(i + 1, format(one.plan.estimate), one.simulated ? format(*one.simulated) : "-",
@@ -129,7 +129,7 @@ void write_alternatives(Page& page, const Explanation& e) {
 void write_links(Page& page, const Explanation& e) {
   if (!e.links_known) page.line("\n  links: not followed, the plan has too many messages");
   if (!e.links_known || e.links.empty()) return;
-  Table table({fmt::format("<busiest of {} links", e.links.size()), ">bytes", ">busy"});
+  TextTable table({fmt::format("<busiest of {} links", e.links.size()), ">bytes", ">busy"});
   for (const auto& link : e.links)
     table.row(link.from + " -> " + link.to, format(link.bytes), format(link.time));
   page.table(std::move(table), kMostLinksInText, "(--format json lists them)");

@@ -5,7 +5,7 @@
 namespace foreshard {
 namespace {
 
-std::string shown(const Table& table, std::size_t width) {
+std::string shown(const TextTable& table, std::size_t width) {
   Page page({.width = width});
   page.table(table);
   return std::move(page).take();
@@ -41,8 +41,8 @@ TEST(Page, WrapsLinesBelowTheirOwnIndent) {
   EXPECT_EQ(std::move(copied).take(), "a command to copy\n");
 }
 
-TEST(Table, AlignsNumbersToTheRightAndWordsToTheLeft) {
-  Table table({"<step", ">times", ">each"});
+TEST(TextTable, AlignsNumbersToTheRightAndWordsToTheLeft) {
+  TextTable table({"<step", ">times", ">each"});
   table.row("all_gather", 7, "1.5 ms");
   table.row("数", 12);
   table.note("-> x");
@@ -53,15 +53,15 @@ TEST(Table, AlignsNumbersToTheRightAndWordsToTheLeft) {
             "      -> x\n");
 }
 
-TEST(Table, WithoutHeadsOrRowsPrintsNoneOfThem) {
-  Table table({">", "<"});
+TEST(TextTable, WithoutHeadsOrRowsPrintsNoneOfThem) {
+  TextTable table({">", "<"});
   EXPECT_EQ(shown(table, 80), "");
   table.row("1,234", "tried");
   EXPECT_EQ(shown(table, 80), "  1,234  tried\n");
 }
 
-TEST(Table, StandsApartFromLinesAbove) {
-  Table table({"<a"});
+TEST(TextTable, StandsApartFromLinesAbove) {
+  TextTable table({"<a"});
   table.row("b");
   Page page(Paper{});
   page.line("text");
@@ -72,8 +72,8 @@ TEST(Table, StandsApartFromLinesAbove) {
 }
 
 // By hand: 2 + 5 + 2 columns leave 21 of 30; the words would take 29.
-TEST(Table, WrapsWordsThatDoNotFit) {
-  Table table({">step", "<strategy"});
+TEST(TextTable, WrapsWordsThatDoNotFit) {
+  TextTable table({">step", "<strategy"});
   table.row("1.5 s", "tensor 8, pipeline 4, data 16\nDOES NOT FIT");
   EXPECT_EQ(shown(table, 30),
             "   step  strategy\n"
@@ -83,8 +83,8 @@ TEST(Table, WrapsWordsThatDoNotFit) {
 }
 
 // By hand: 2 + 1 + 7 + 7 columns and two gaps are 19 of 20 if a gap is one column, 21 if it is two.
-TEST(Table, PutsColumnsThatDoNotFitBelowTheOthers) {
-  Table table({"<a", ">first", ">second", ">third"});
+TEST(TextTable, PutsColumnsThatDoNotFitBelowTheOthers) {
+  TextTable table({"<a", ">first", ">second", ">third"});
   table.row("x", "111,111", "222,222", "333,333");
   table.row("y", "1");
   EXPECT_EQ(shown(table, 20),
@@ -95,8 +95,8 @@ TEST(Table, PutsColumnsThatDoNotFitBelowTheOthers) {
             "  y       1\n");
 }
 
-TEST(Table, SaysHowManyRowsItLeavesOut) {
-  Table table({"<"});
+TEST(TextTable, SaysHowManyRowsItLeavesOut) {
+  TextTable table({"<"});
   for (const char* name : {"a", "b", "c"}) table.row(name);
   Page page(Paper{});
   page.table(table, 1, "(--top)");
@@ -105,8 +105,8 @@ TEST(Table, SaysHowManyRowsItLeavesOut) {
 }
 
 // Property: whatever the width, no line is wider, and what the cells say is all there.
-TEST(Table, KeepsWithinThePageAndLosesNothing) {
-  Table table({"<name", ">8 of 10 within", ">peak", "<link", "<how"});
+TEST(TextTable, KeepsWithinThePageAndLosesNothing) {
+  TextTable table({"<name", ">8 of 10 within", ">peak", "<link", "<how"});
   table.row("layer.forward", "18.9 d to 23.4 d", "61.4 GB",
             "node0/gpu0 -> node0/nvswitch3 (nvlink)",
             "the busiest rank gets more than its share of the tokens");

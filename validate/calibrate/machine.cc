@@ -57,7 +57,7 @@ std::string source_of(const std::vector<MeasuredRun>& runs) {
 }
 
 void write_values(Page& page, const std::vector<FittedValue>& values) {
-  Table table({"<", ">", "<"});
+  TextTable table({"<", ">", "<"});
   for (const FittedValue& value : values)
     table.row(value.name, fmt::format("{:.4g}", value.value),
               value.kept.empty()
@@ -267,7 +267,7 @@ std::string to_text(const MachineCalibration& machine, const Paper& paper) {
   const auto write_fit = [&](const auto& fit, const char* what, const FitError& held_out) {
     page.line(fmt::format("\n{}", what));
     write_values(page, fit.values);
-    Table table({"<", "<"});
+    TextTable table({"<", "<"});
     table.row("before", percent(fit.before));
     table.row("fitted", percent(fit.after));
     table.row("half held out", percent(held_out));

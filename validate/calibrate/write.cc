@@ -120,7 +120,7 @@ std::string to_text(const Fit& fit, const Paper& paper) {
   Page page(paper);
   page.line(fmt::format("{} iterations, cost {:.5g} -> {:.5g}", fit.iterations, fit.cost_before,
                         fit.cost_after));
-  Table table({"<of", "<number", ">value", "<95 % interval"});
+  TextTable table({"<of", "<number", ">value", "<95 % interval"});
   for (const FittedNumber& one : fit.numbers)
     table.row(one.generation.empty() ? "all" : one.generation, one.name,
               fmt::format("{:.4g}", one.value), fmt::format("{:.4g} .. {:.4g}", one.low, one.high));

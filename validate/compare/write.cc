@@ -46,7 +46,7 @@ void write_head(Page& page, const Comparison& of) {
 }
 
 void write_rows(Page& page, const std::vector<const Row*>& rows, const std::string& title) {
-  Table table({"<" + title, ">count", ">predicted", ">measured", ">error", ">spread", ">of step",
+  TextTable table({"<" + title, ">count", ">predicted", ">measured", ">error", ">spread", ">of step",
                ">of error"});
   for (const Row* row : rows) {
     const bool timed = row->count > 0;
@@ -60,7 +60,7 @@ void write_rows(Page& page, const std::vector<const Row*>& rows, const std::stri
 }
 
 void write_overlap(Page& page, const Comparison& of) {
-  Table table({"<Streams and overlap (mean of ranks)", ">predicted", ">measured", ">error"});
+  TextTable table({"<Streams and overlap (mean of ranks)", ">predicted", ">measured", ">error"});
   const auto add = [&](const std::string& name, const Pair& pair) {
     table.row(name, time(pair.predicted), time(pair.measured), percent(pair.error()));
   };
@@ -89,7 +89,7 @@ void write_ranks(Page& page, const Comparison& of) {
     page.line(fmt::format("(the {} with the largest error of {})", kMostRanks, rows.size()));
     rows.resize(kMostRanks);
   }
-  Table table({"<rank", ">finish", ">measured", ">error", ">peak memory", ">measured"});
+  TextTable table({"<rank", ">finish", ">measured", ">error", ">peak memory", ">measured"});
   for (const RankRow* row : rows)
     table.row(row->rank, format(row->finish.predicted), format(row->finish.measured),
               percent(row->finish.error()), format(row->predicted_peak),

@@ -77,7 +77,7 @@ std::string to_text(const Validation& of, const Paper& paper) {
     page.line(fmt::format("\ncalibrated: the first study and microbenchmarks of all; see {}",
                           of.calibrated));
   page.line("\nLargest residual of each (share of its step's error)");
-  Table residuals({"<", "<"});
+  TextTable residuals({"<", "<"});
   for (const StudyResult& one : of.studies)
     if (const Row* row = worst(one.last()))
       residuals.row(one.study,

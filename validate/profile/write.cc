@@ -18,7 +18,7 @@ std::string percent(double share) {
 }
 
 void write_leftovers(Page& page, const std::vector<Leftover>& all, Seconds whole) {
-  Table table({">", ">", ">", "<"});
+  TextTable table({">", ">", ">", "<"});
   for (std::size_t i = 0; i < std::min(all.size(), kMostLines); ++i)
     table.row(percent(all[i].time / whole), format(all[i].time), fmt::format("{} x", all[i].count),
               fmt::format("{:.90}{}{}", all[i].name, all[i].why.empty() ? "" : ": ", all[i].why));
@@ -61,7 +61,7 @@ std::string to_text(const program::Program& program, const Trace& trace, const M
 std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks,
                     const Paper& paper) {
   Page page(paper);
-  Table table({"<what took how long", ">times", ">measured", ">the model"});
+  TextTable table({"<what took how long", ">times", ">measured", ">the model"});
   for (const auto& one : compared(program, ranks))
     table.row(one.what, one.count, format(one.measured), format(one.expected));
   page.table(std::move(table), kMostCompared, "");

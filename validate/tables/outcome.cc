@@ -101,7 +101,7 @@ CollectiveSummary collective_summary(const std::vector<Outcome>& rows) {
 }
 
 void write(Page& page, const CollectiveSummary& summary) {
-  Table table({"<by operation, median of |error|", ">rows", "><1 MiB", ">rows", ">>=1 MiB"});
+  TextTable table({"<by operation, median of |error|", ">rows", "><1 MiB", ">rows", ">>=1 MiB"});
   for (const auto& [name, one] : summary.operations)
     table.row(name, one.rows_below, one_decimal(one.below_pct), one.rows_from,
               one_decimal(one.from_pct));
@@ -112,7 +112,7 @@ void write(Page& page, const CollectiveSummary& summary) {
                         summary.cells_won(), summary.cells.size(),
                         100.0 * static_cast<double>(summary.cells_won()) /
                             static_cast<double>(summary.cells.size())));
-  Table cells({"<", "<", "<", ">rows", ">ours", ">NCCL", "<"});
+  TextTable cells({"<", "<", "<", ">rows", ">ours", ">NCCL", "<"});
   for (const NcclCell& one : summary.cells)
     cells.row(one.machine, one.operation, one.size_class, one.rows,
               fmt::format("{:.1f}", one.ours_pct), fmt::format("{:.1f}", one.nccl_pct),

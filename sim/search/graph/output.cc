@@ -112,7 +112,7 @@ std::string idle_of(const GraphCandidate& one) {
 }
 
 void write_counts(Page& page, const GraphSearchResult& result) {
-  Table table({">", "<"});
+  TextTable table({">", "<"});
   const auto add = [&](std::int64_t count, const std::string& what) {
     table.row(grouped(count), what);
   };
