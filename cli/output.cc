@@ -55,7 +55,7 @@ Status write_result(const std::string& path, std::string_view text) {
   const bool to_terminal = isatty(STDOUT_FILENO) == 1;
   constexpr auto kAll = std::numeric_limits<std::size_t>::max();
   if (to_terminal)
-    std::cout << printable(text, kAll, colour_on_stdout()) << std::flush;
+    std::cout << printable(text, kAll, paper_for(path).colour) << std::flush;
   else
     std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};

@@ -96,7 +96,7 @@ void write_policies(Page& page, const ElasticResult& result) {
   const bool bounds = !result.without_rate.empty();
   const std::string at_least = bounds ? ">= " : "";
   const auto time = [&](Seconds value) { return at_least + days(value); };
-  Table table(
+  TextTable table(
       {"<policy", ">goodput", ">mean", ">p10", ">median", ">p90", ">stops", ">moved", ">rent/USD"});
   for (const PolicyFigures& figures : result.policies) {
     if (!figures.unknown.empty()) {
@@ -120,7 +120,7 @@ constexpr double kLeastShown = 5e-4;
 void write_parts(Page& page, const ElasticResult& result) {
   std::vector<std::string> heads{"<of 100 h"};
   for (const PartName& name : kPartNames) heads.push_back(std::string(">") + name.label);
-  Table table(std::move(heads));
+  TextTable table(std::move(heads));
   for (const PolicyFigures& figures : result.policies) {
     if (!figures.unknown.empty()) continue;
     std::vector<std::string> cells{std::string(yaml::name_of(figures.policy))};

@@ -146,7 +146,7 @@ bool has_second(const SearchResult& found) {
 void write_terms(Page& page, const Simulated& first, const Simulated* second) {
   std::vector<std::string> heads{"<", ">first"};
   if (second != nullptr) heads.insert(heads.end(), {">second", ">second loses"});
-  Table table(std::move(heads));
+  TextTable table(std::move(heads));
   const auto add = [&](std::string_view label, Seconds own, Seconds other) {
     if (second == nullptr)
       table.row(label, format(own));

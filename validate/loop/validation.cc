@@ -60,7 +60,7 @@ std::vector<std::string> beyond(const Validation& validation, double limit) {
 std::string to_text(const Validation& of, const Paper& paper) {
   Page page(paper);
   if (!of.machine.empty()) page.line(fmt::format("measured on {}\n", of.machine));
-  Table table(
+  TextTable table(
       {"<study", ">measured", ">spread", ">uncalibrated", ">error", ">calibrated", ">error", "<"});
   for (const StudyResult& one : of.studies) {
     const auto& before = one.before;

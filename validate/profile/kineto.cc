@@ -100,14 +100,14 @@ class Reader {
     if (key == "deviceProperties" && value.is_array() && !value.empty() && value[0].is_object())
       trace_.device = text_in(value[0], "name");
     if (key == "distributedInfo" && value.is_object()) {
-      trace_.rank = whole_in(value, "rank", 0);
-      trace_.ranks = whole_in(value, "world_size", 1);
+      trace_.rank = integer_in(value, "rank", 0);
+      trace_.ranks = integer_in(value, "world_size", 1);
     }
     return true;
   }
 
   [[noreturn]] void fault_at(const char* key, const std::string& why) const {
-    throw Fault{(is_array_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " +
+    throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " +
                 why};
   }
 

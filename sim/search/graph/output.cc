@@ -180,7 +180,7 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
   if (best.empty()) page.line("\nNothing can run.");
   if (best.empty()) return std::move(page).take();
   page.add(evidence_lines(best, "plan") + "\n");
-  Table table(
+  TextTable table(
       {">", ">step", ">8 of 10 within", ">estimate", ">ratio", ">headroom", "<devices; how"});
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
