@@ -131,7 +131,7 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
   }
   const auto of_json = results_in(json);
   ASSERT_TRUE(of_json) << of_json.error().message;
-  const auto of_file = read_results(file);
+  const auto of_file = read_results(file, remarks);
   ASSERT_TRUE(of_file) << of_file.error().message;
   for (const auto* results : {&of_json, &of_file})
     EXPECT_EQ(sweep_json(**results, ranking_of(**results)), json);

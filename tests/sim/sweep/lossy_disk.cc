@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 namespace foreshard {
-namespace {
+namespace lossy_disk {
 
 constexpr std::size_t kSector = 512;
 
@@ -61,7 +61,9 @@ struct Content {
   }
 };
 
-}  // namespace
+}  // namespace lossy_disk
+
+using namespace lossy_disk;
 
 struct LossyDisk::Record {
   sqlite3_vfs* disk = nullptr;  // The real one.
