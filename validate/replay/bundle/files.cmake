@@ -11,7 +11,7 @@ set(bundle_files
   "README.md|${SOURCE}/validate/replay/bundle/README.bundle.md"
   "cmake/ForeshardCuda.cmake|${SOURCE}/cmake/ForeshardCuda.cmake")
 file(GLOB bundle_base RELATIVE ${SOURCE} ${SOURCE}/base/*.h ${SOURCE}/base/*.cc)
-list(REMOVE_ITEM bundle_base base/progress.cc base/progress.h base/csv.cc base/csv.h)
+list(REMOVE_ITEM bundle_base base/progress.cc base/progress.h base/csv.cc base/csv.h base/page.cc base/page.h)
 list(APPEND bundle_base base/record/forward.h base/record/record.cc base/record/record.h
   base/yaml/names.h)
 file(GLOB_RECURSE bundle_layers RELATIVE ${SOURCE}
