@@ -26,8 +26,8 @@ class Reader {
       FORESHARD_ASSIGN(auto field, at('"') ? quoted() : Result<std::string>(plain()));
       row.fields.push_back(std::move(field));
       if (++fields_ > most_fields_)
-        return fault(line_, "more than " + std::to_string(most_fields_) + " fields; " +
-                                limits::kRemedy);
+        return fault(line_,
+                     "more than " + std::to_string(most_fields_) + " fields; " + limits::kRemedy);
       if (at(',')) {
         ++at_;
         continue;

@@ -42,7 +42,7 @@ inline constexpr Bytes kJsonValues = 1_GiB;
 inline constexpr std::size_t kCsvFields = std::size_t{1} << 25;  ///< 1 GiB at 32 bytes each.
 inline constexpr std::size_t kXmlElements = 100'000;             ///< 60 for each of 1,000 GPUs.
 inline constexpr std::size_t kXmlAttributes = 64;                ///< Of an element; NCCL has 12.
-inline constexpr std::size_t kHosts = 100'000;  ///< Of a cluster, in lists such as node[1-64].
+inline constexpr std::size_t kHosts = 100'000;    ///< Of a cluster, in lists such as node[1-64].
 inline constexpr std::size_t kDevices = 300'000;  ///< 200,000 are announced; one takes 5 kB.
 
 /// What FORESHARD_LIMITS says, 1 without it.

@@ -17,7 +17,7 @@ constexpr std::size_t kTableIndent = 2;
 constexpr std::size_t kFurtherIndent = 4;  // more than that of what a line belongs to
 constexpr std::size_t kGap = 2;            // between columns, if there is room for it; else 1
 constexpr std::size_t kNarrowest = 16;     // columns of words become no narrower
-constexpr std::size_t kMostLines = 2;      // of a cell, about, before its column stands below others
+constexpr std::size_t kMostLines = 2;  // of a cell, about, before its column stands below others
 
 // Ranges of characters, the first of each and the one behind its last: combining marks, joiners and
 // selectors of variants; and those that the C++ standard ([format.string.std]) estimates as wide.
@@ -41,7 +41,13 @@ struct Glyph {
 Glyph first_glyph(std::string_view text) {
   if (text.starts_with("\x1b[")) return {std::min(text.find('m'), text.size() - 1) + 1, 0};
   const auto [code, length] = first_character(text);
-  const std::size_t bytes = std::max<std::size_t>(length, 1);  // other bytes count one by one
+  // What is cut in the middle of a character takes one column, like the character that a terminal
+  // shows in its place.
+  const auto follows = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
+  };
+  std::size_t bytes = std::max<std::size_t>(length, 1);
+  while (length == 0 && bytes < text.size() && follows(bytes)) ++bytes;
   return {bytes, is_in(kNarrow, code) ? 0U : is_in(kWide, code) ? 2U : 1U};
 }
 

@@ -455,8 +455,8 @@ class Calibrate final : public Command {
       page.line(fmt::format("fitted to the {} half:", side == 0 ? "first" : "second"));
       for (const std::string& machine : half[side]) page.line("  " + machine);
       TextTable table({"<the other half, median of |error| in %", ">rows",
-                   fmt::format("><1 MiB (bar {:.0f})", kBarBelow), ">rows",
-                   fmt::format(">>=1 MiB (bar {:.0f})", kBarFrom), "<"});
+                       fmt::format("><1 MiB (bar {:.0f})", kBarBelow), ">rows",
+                       fmt::format(">>=1 MiB (bar {:.0f})", kBarFrom), "<"});
       const auto add = [&](const std::string& what, const accuracy::OperationError& one,
                            const std::string& operation) {
         table.row(what, one.rows_below, beside(one.below_pct, kBarBelow), one.rows_from,

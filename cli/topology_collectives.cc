@@ -239,7 +239,7 @@ std::string to_text(const Collectives& results, const Paper& paper) {
                                                : "algorithm " + results.chosen + " as given"));
   if (!results.left_out.empty()) page.line("left out: " + listed(results.left_out));
   TextTable table({">size", "<algorithm", "<protocol", ">channels", ">time", ">algbw", ">busbw",
-               "<bottleneck", "<NCCL's estimate", "<runner-up"});
+                   "<bottleneck", "<NCCL's estimate", "<runner-up"});
   const auto bottleneck = [&](const FormUse& form) {
     return form.bottleneck   ? fmt::format("{} ({})", form.bottleneck->link, form.bottleneck->kind)
            : form.time > 0_s ? "its channels"

@@ -99,8 +99,8 @@ void write_regret(Page& page, const Regret& regret) {
 std::string to_text(const Report& report, const Paper& paper) {
   Page page(paper);
   TextTable table({"<error in percent", ">rows", ">ok", ">assumed", ">unsupp.", ">infeas", ">mean",
-               ">median", ">p90", ">bias", ">tau", ">within",
-               report.overall.memory.pairs > 0 ? ">memory" : ">"});
+                   ">median", ">p90", ">bias", ">tau", ">within",
+                   report.overall.memory.pairs > 0 ? ">memory" : ">"});
   add_row(table, "all", report.overall);
   add_section(table, "by tier", report.tiers);
   add_section(table, "by file", report.files);

@@ -138,7 +138,8 @@ void write_front(Page& page, const SearchResult& result) {
 
 // The list of the best: each with its interval, and with what it does worse than the first.
 void write_best(Page& page, const Model& model, std::span<const Simulated> best) {
-  TextTable table({">", ">step", ">TFLOP/s", ">headroom", "<strategy; what costs most beside compute"});
+  TextTable table(
+      {">", ">step", ">TFLOP/s", ">headroom", "<strategy; what costs most beside compute"});
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Simulated& one = best[i];
     const sim::BreakdownPart& first = sim::dominant(one.breakdown, false);

@@ -146,9 +146,10 @@ Result<team::Job> job_of(const Setup& setup) {
 
 Status help(const Setup& setup, const Team& team, std::int64_t threads) {
   FORESHARD_ASSIGN(const team::Job job, job_of(setup));
-  return team::help(
-      team, job, std::min(threads, kMostThreads),
-      [&](int socket, const Message& order, std::size_t) { return do_point(setup, socket, order); });
+  return team::help(team, job, std::min(threads, kMostThreads),
+                    [&](int socket, const Message& order, std::size_t) {
+                      return do_point(setup, socket, order);
+                    });
 }
 
 namespace {

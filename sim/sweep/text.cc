@@ -105,10 +105,10 @@ void add_row(TextTable& table, const Results& results, const Ranking& ranking, s
 void write_table(Page& page, const Results& results, const Ranking& ranking, std::int64_t top) {
   if (ranking.ranked.empty()) return;
   const bool training = ranking.work == Work::kTraining;
-  TextTable table({">", training ? ">time" : ">step", ">8 of 10 within", training ? ">USD" : ">USD/M",
-               training ? ">energy" : ">Wh/M",
-               ranking.work == Work::kSample ? ">samples/s" : ">tokens/s", ">MFU", ">headroom",
-               ">devices", "<point"});
+  TextTable table({">", training ? ">time" : ">step", ">8 of 10 within",
+                   training ? ">USD" : ">USD/M", training ? ">energy" : ">Wh/M",
+                   ranking.work == Work::kSample ? ">samples/s" : ">tokens/s", ">MFU", ">headroom",
+                   ">devices", "<point"});
   for (const std::size_t point : ranking.ranked) add_row(table, results, ranking, point);
   page.table(std::move(table), top, "(--top)");
   if (std::ranges::count(ranking.on_front, true) > 0) {
@@ -151,7 +151,7 @@ void write_best(Page& page, const Results& results, const Ranking& ranking, std:
   if (ranking.ranked.empty() || results.question.axes.size() < 2) return;
   const bool training = ranking.work == Work::kTraining;
   TextTable table({"<Best with each value", training ? ">time" : ">step", ">8 of 10 within",
-               training ? ">USD" : ">USD/M", "<point"});
+                   training ? ">USD" : ">USD/M", "<point"});
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
     const AxisNames& axis = results.question.axes[i];
     for (std::size_t j = 0; j < axis.values.size(); ++j) {

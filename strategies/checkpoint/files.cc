@@ -10,9 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-
 #include "base/check.h"
+#include "base/file.h"
 
 namespace foreshard::checkpoint {
 

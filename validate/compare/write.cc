@@ -46,8 +46,8 @@ void write_head(Page& page, const Comparison& of) {
 }
 
 void write_rows(Page& page, const std::vector<const Row*>& rows, const std::string& title) {
-  TextTable table({"<" + title, ">count", ">predicted", ">measured", ">error", ">spread", ">of step",
-               ">of error"});
+  TextTable table({"<" + title, ">count", ">predicted", ">measured", ">error", ">spread",
+                   ">of step", ">of error"});
   for (const Row* row : rows) {
     const bool timed = row->count > 0;
     const Pair& shown = timed ? row->each : row->booked;

@@ -107,8 +107,7 @@ class Reader {
   }
 
   [[noreturn]] void fault_at(const char* key, const std::string& why) const {
-    throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " +
-                why};
+    throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " + why};
   }
 
   // A time, which the trace states in microseconds.
