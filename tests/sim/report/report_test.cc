@@ -168,13 +168,13 @@ TEST(Page, BreaksLinesAtSpaces) {
 }
 
 TEST(Page, DrawsStretchesOfOneBar) {
-  EXPECT_EQ(stretch(0, 0.5, 8), "████");
+  EXPECT_EQ(stretch(0, 0.5, 8), "████    ");
   EXPECT_EQ(stretch(0.5, 1, 8), "    ████");
-  EXPECT_EQ(stretch(0.5, 0.501, 8), "    ▏");
-  EXPECT_EQ(stretch(0.5, 0.5, 8), "    ");
+  EXPECT_EQ(stretch(0.5, 0.501, 8), "    ▏   ");
+  EXPECT_EQ(stretch(0.5, 0.5, 8), "        ");
   // Ends of a short part may round to different cells: it is a sliver all the same.
   EXPECT_EQ(stretch(0.9999, 1, 8), "       ▏");
-  EXPECT_EQ(stretch(0.4374, 0.4376, 8), "   ▏");
+  EXPECT_EQ(stretch(0.4374, 0.4376, 8), "   ▏    ");
 }
 
 }  // namespace

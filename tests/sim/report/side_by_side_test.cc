@@ -49,7 +49,7 @@ TEST(SideBySide, TellsWhereBothAreTheSame) {
 
 TEST(SideBySide, RefusesWhatIsNoPrediction) {
   const auto fault = [](const char* text) { return read_outcome(text).error().message; };
-  EXPECT_THAT(fault("not JSON"), HasSubstr("no JSON: line 1, column 1"));
+  EXPECT_THAT(fault("not JSON"), HasSubstr("no JSON: line 1, column 2: invalid literal"));
   EXPECT_THAT(fault("[]"), HasSubstr("no JSON object"));
   EXPECT_THAT(fault("{}"), HasSubstr("its schema is ''"));
   EXPECT_THAT(fault(R"({"schema": "foreshard.search/1"})"), HasSubstr("simulate STUDY.yaml"));
