@@ -197,39 +197,38 @@ namespace internal {
 class HeldSignals {
  public:
   HeldSignals() {
-    const std::lock_guard lock(mutex_);
-    if (depth_++ > 0) return;
-    caught_ = 0;
+    const std::lock_guard lock(mutex);
+    if (depth++ > 0) return;
+    caught = 0;
     struct sigaction action {};
     action.sa_handler = hold;
     action.sa_flags = SA_RESTART;
     for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], &action, &before_[i]);
-      if (before_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &before_[i], nullptr);
+      ::sigaction(kSignals[i], &action, &before[i]);
+      if (before[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &before[i], nullptr);
     }
   }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
   ~HeldSignals() {
-    const std::lock_guard lock(mutex_);
-    if (--depth_ > 0) return;
-    for (std::size_t i = 0; i < kSignals.size(); ++i)
-      ::sigaction(kSignals[i], &before_[i], nullptr);
-    if (caught_ != 0) ::raise(caught_);
+    const std::lock_guard lock(mutex);
+    if (--depth > 0) return;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before[i], nullptr);
+    if (caught != 0) ::raise(caught);
   }
 
  private:
   static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
   static void hold(int signal) {
-    if (caught_ != 0) ::_exit(128 + signal);
-    caught_ = signal;
+    if (caught != 0) ::_exit(128 + signal);
+    caught = signal;
   }
 
-  static inline std::mutex mutex_;
-  static inline int depth_ = 0;
-  static inline volatile std::sig_atomic_t caught_ = 0;
-  static inline std::array<struct sigaction, kSignals.size()> before_{};
+  static inline std::mutex mutex;
+  static inline int depth = 0;
+  static inline volatile std::sig_atomic_t caught = 0;
+  static inline std::array<struct sigaction, kSignals.size()> before{};
 };
 
 }  // namespace internal

@@ -19,9 +19,9 @@ constexpr std::size_t kTextBytes = 48;
 constexpr std::size_t kContainerBytes = 80;
 constexpr std::size_t kKeyBytes = 112;
 
-std::string shortened(std::string text) {
+std::string shortened(std::string_view text) {
   constexpr std::size_t kMost = 160;
-  return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  return std::string(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
 }
 
 void replace_first(std::string& text, std::string_view from, std::string_view to) {

@@ -176,7 +176,7 @@ TEST(Machine, NotesThatAnotherDeviceWasMeasured) {
   const auto notes = [&] {
     const auto fit = calibrate_machine(machine.start, {run});
     FORESHARD_CHECK(fit);
-    return to_text(*fit);
+    return to_text(*fit, {.width = 1000});
   };
   EXPECT_THAT(notes(), Not(HasSubstr("but the numbers go into")));
   run.measurement.backend = "cuda";
@@ -265,7 +265,7 @@ TEST(Machine, TakesForeshardsOwnKernelsWhereAsked) {
   EXPECT_NEAR(*efficiency_of(fit.cluster).passes.of.at("gelu_fwd") / 0.2, 1, 0.03);
   EXPECT_EQ(efficiency_of(fit.cluster).attention_of.at("cudnn").fit.evidence,
             yaml::Evidence::kFitted);
-  EXPECT_THAT(to_text(fit), Not(HasSubstr("which no framework runs")));
+  EXPECT_THAT(to_text(fit, {.width = 1000}), Not(HasSubstr("which no framework runs")));
   // The file says whose kernels it describes: so it may be fitted again without asking.
   EXPECT_TRUE(efficiency_of(fit.cluster).own_kernels);
   EXPECT_THAT(files_of(fit)[3].text, HasSubstr("own_kernels: true"));
