@@ -23,8 +23,8 @@ namespace foreshard::net {
 namespace {
 
 // The interval at which the loop looks at the time; the shorter one where somebody waits.
-constexpr int kInterval_ms = 200;
-constexpr int kShortInterval_ms = 5;
+constexpr int kInterval = 200;
+constexpr int kShortInterval = 5;
 // Connections that are accepted, and blocks that are read from a rank, before others have their
 // turn.
 constexpr int kMostAtOnce = 64;
@@ -109,7 +109,7 @@ void Server::turn() {
   for (const auto& [peer, connection] : connections_)
     events.push_back({connection.socket.get(),
                       static_cast<short>(POLLIN | (connection.out.empty() ? 0 : POLLOUT)), 0});
-  const int interval = soon || full || stopping_ ? kShortInterval_ms : kInterval_ms;
+  const int interval = soon || full || stopping_ ? kShortInterval : kInterval;
   if (::poll(events.data(), events.size(), interval) < 0) return;
   if (events[1].revents != 0) stopping_ = true;
   auto event = events.begin() + 2;
@@ -157,7 +157,7 @@ void Server::accept() {
 }
 
 void Server::wait_to_accept() {
-  accept_again_ = Clock::now() + std::chrono::milliseconds(kShortInterval_ms);
+  accept_again_ = Clock::now() + std::chrono::milliseconds(kShortInterval);
 }
 
 void Server::read(Peer peer, Connection& connection) {
