@@ -22,7 +22,8 @@
 namespace foreshard::net {
 namespace {
 
-// The interval at which the loop looks at the time; the shorter one where somebody waits.
+// The interval, in milliseconds, at which the loop looks at the time; the shorter one where
+// somebody waits.
 constexpr int kInterval = 200;
 constexpr int kShortInterval = 5;
 // Connections that are accepted, and blocks that are read from a rank, before others have their
