@@ -138,7 +138,7 @@ class TableLayout {
     return columns;
   }
 
-  // As many columns as fit if those of words are as narrow as they may be.
+  // The columns from `begin` on that fit side by side once columns of words are at their narrowest.
   Band band_from(std::size_t begin) const {
     Band band{begin, begin, kTableIndent + (begin > 0 ? kFurtherIndent : 0), 1};
     std::size_t used = band.indent;

@@ -23,7 +23,7 @@ namespace foreshard {
 
 /// What a page is written on.
 struct Paper {
-  std::size_t width = 100;  ///< In columns of a terminal.
+  std::size_t width = 100;  ///< Columns of a terminal.
   bool colour = false;
 };
 

@@ -20,9 +20,9 @@ Character first_character(std::string_view text);
 /// How much of a line a message shows.
 inline constexpr std::size_t kLongestLine = 4000;
 
-/// `text` without what a terminal would obey or cannot show: control characters but line breaks and
-/// tabs, those that turn the direction of writing, and bytes that are no UTF-8 come as "\x1b". Of a
-/// line longer than `longest` bytes, the rest is counted instead of shown.
+/// `text` with everything that a terminal would obey, or cannot show, written as "\x1b": control
+/// characters except line breaks and tabs, characters that turn the direction of writing, and bytes
+/// that are not UTF-8. A line longer than `longest` bytes is cut, and its other bytes are counted.
 /// \param colours  whether sequences that choose a colour ("\x1b[1m") stay.
 std::string printable(std::string_view text, std::size_t longest = kLongestLine,
                       bool colours = false);
