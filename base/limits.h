@@ -16,7 +16,7 @@
 namespace foreshard::limits {
 
 // --- Sizes of files, unpacked ---
-inline constexpr Bytes kConfig = 4_MiB;   ///< Written by people; the largest shipped has 60 kB.
+inline constexpr Bytes kConfig = 4_MiB;   ///< Written by people; the largest shipped has 47 kB.
 inline constexpr Bytes kResult = 64_MiB;  ///< Of one search or prediction; 0.3 MB for 1,000 plans.
 inline constexpr Bytes kLog = 64_MiB;     ///< What a tool printed of a machine or cluster.
 inline constexpr Bytes kSweep = 512_MiB;  ///< 5 kB for each of 100,000 points (sweep::kMostPoints).
