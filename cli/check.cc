@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/yaml/describe.h"
+#include "base/yaml/quoted.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
 #include "cli/options.h"
@@ -28,8 +29,9 @@ namespace foreshard::cli {
 namespace {
 
 std::string as_comments(std::string_view first, const report::Subject& subject) {
-  return fmt::format("# {}\n# model     {}\n# cluster   {}\n# strategy  {}\n", first, subject.model,
-                     subject.cluster, subject.strategy);
+  return yaml::comment(first) + yaml::comment("model     " + subject.model) +
+         yaml::comment("cluster   " + subject.cluster) +
+         yaml::comment("strategy  " + subject.strategy);
 }
 
 class Check final : public Command {
@@ -67,7 +69,7 @@ class Check final : public Command {
     const yaml::Options options{.catalogue = environment.catalogue, .overrides = overrides};
     yaml::Loader loader(options);
     FORESHARD_ASSIGN(auto echo, kind->echo_file(loader, file_));
-    std::string text = fmt::format("# {} is a well-formed {}.\n", file_, kind->name);
+    std::string text = yaml::comment(fmt::format("{} is a well-formed {}.", file_, kind->name));
     if (kind->name == "study") {
       FORESHARD_ASSIGN(auto summary, check_study(options));
       text += summary;
@@ -107,16 +109,16 @@ class Check final : public Command {
   Result<ExitCode> check_hf_config(yaml::Options options) const {
     yaml::Loader loader(std::move(options));
     const auto source =
-        loader.read_text<study::HuggingFaceModel>("config: \"" + file_ + "\"", "command line");
+        loader.read_text<study::HuggingFaceModel>("config: " + yaml::quoted(file_), "command line");
     if (!source) return source.error();
     auto imported = study::import_model(*source, {}, loader);
     if (!imported) return in_file(file_, imported.error());
     const auto model = checked(imported->model);
     if (!model) return in_file(file_, model.error());
-    std::string text = fmt::format(
-        "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
-        file_, parameter_count(*model));
-    for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
+    std::string text =
+        yaml::comment(file_ + " is a config.json of Hugging Face that foreshard can model.") +
+        yaml::comment(fmt::format("parameters  {}", parameter_count(*model)));
+    for (const std::string& remark : imported->remarks) text += yaml::comment("remark: " + remark);
     FORESHARD_TRY(write_result(output_, text + yaml::echo(with_sizes(*model))));
     return kDone;
   }
@@ -171,9 +173,9 @@ class Check final : public Command {
     if (!sharded) return loader.error_at("mesh", sharded.error().message);
     text += fmt::format("# conversions {}\n", sharded->conversions.size());
     for (const Conversion& each : sharded->conversions)
-      text += fmt::format("#   {}: {} -> {}\n", graph[each.tensor].name, describe(each.from, mesh),
-                          describe(each.to, mesh));
-    for (const std::string& remark : sharded->remarks) text += "# remark: " + remark + "\n";
+      text += yaml::comment(fmt::format("  {}: {} -> {}", graph[each.tensor].name,
+                                        describe(each.from, mesh), describe(each.to, mesh)));
+    for (const std::string& remark : sharded->remarks) text += yaml::comment("remark: " + remark);
     return text;
   }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/yaml/quoted.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -94,7 +95,7 @@ class Export final : public Command {
     FORESHARD_ASSIGN(auto exported, launch::export_launch(as_, study.strategy,
                                                           study.graph ? nullptr : &study.model));
     std::string head;
-    for (const std::string& remark : exported.elsewhere) head += "# " + remark + "\n";
+    for (const std::string& remark : exported.elsewhere) head += yaml::comment(remark);
     if (exported.suffix == ".json") head.clear();
     FORESHARD_TRY(write_result(program_, head + exported.text));
     for (const std::string& remark : exported.elsewhere) note("not in the file: " + remark);

@@ -56,13 +56,14 @@ class Import final : public Command {
  private:
   Result<std::string> written(const launch::Imported& imported, study::StudyFiles& files,
                               const Environment& environment) const {
-    std::string text = fmt::format("# From {} ({})\n", imported.name, imported.format);
+    std::string text = yaml::comment(fmt::format("From {} ({})", imported.name, imported.format));
     for (const launch::Unmodelled& each : imported.unmodelled)
-      text += fmt::format("# not in the prediction: {}: {}\n", each.setting, each.why);
+      text += yaml::comment("not in the prediction: " + each.setting + ": " + each.why);
     yaml::Loader loader({.catalogue = environment.catalogue});
     if (part_ == "strategy") {
       for (const std::string& key : imported.open)
-        text += fmt::format("# nobody says {0}; a study tries it out with open: [{0}]\n", key);
+        text += yaml::comment(
+            fmt::format("nobody says {0}; a study tries it out with open: [{0}]", key));
       text += launch::as_block(imported.strategy, 0);
       FORESHARD_TRY(loader.read_text<Strategy>(text, imported.name));
       return text;

@@ -7,6 +7,7 @@ set(documents share/doc/foreshard)
 
 # foreshard-replay is left out where it was not built: `./run` builds foreshard alone.
 install(TARGETS foreshard RUNTIME)
+install(TARGETS foreshard_simgrid LIBRARY DESTINATION lib/foreshard)
 install(TARGETS foreshard-replay RUNTIME OPTIONAL)
 install(DIRECTORY configs DESTINATION ${data})
 install(DIRECTORY docs examples DESTINATION ${documents})

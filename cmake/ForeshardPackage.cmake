@@ -52,7 +52,7 @@ set_target_properties(foreshard_package PROPERTIES OUTPUT_NAME foreshard LINKER_
 # Headers alone are not needed to link; foreshardConfig.cmake finds the others.
 list(REMOVE_ITEM others Boost::headers nlohmann_json::nlohmann_json)
 foreach(one IN LISTS others)
-  if(NOT one MATCHES "^(fmt::fmt|yaml-cpp|OpenSSL::Crypto|SimGrid::SimGrid|ONNX::onnx|Threads::Threads)$")
+  if(NOT one MATCHES "^(fmt::fmt|yaml-cpp|OpenSSL::Crypto|ONNX::onnx|Threads::Threads)$")
     message(FATAL_ERROR "cmake/foreshardConfig.cmake.in does not find ${one}, which the library needs")
   endif()
 endforeach()

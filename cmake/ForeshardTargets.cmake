@@ -21,6 +21,10 @@ if(FORESHARD_WARNINGS_AS_ERRORS)
 endif()
 target_compile_options(foreshard_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${foreshard_warnings}>)
+# The Python module is a shared object. Nobody replaces a function of it, so that calls within it may be
+# inlined as in a program.
+target_compile_options(foreshard_options INTERFACE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
 # GCC 12 reports impossible overlaps in inlined std::string concatenation (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(foreshard_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -60,7 +64,8 @@ function(foreshard_library name)
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC foreshard_options ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12
+      POSITION_INDEPENDENT_CODE ON)
     if(NOT arg_HOT)
       foreshard_rarely_run(${name})
     endif()

@@ -78,8 +78,8 @@ const std::vector<Confined>& confined() {
       {"include google/protobuf/", {"strategies/graph/onnx/"}, "protobuf stays behind ONNX"},
       {"include coin/", {"sim/search/graph/integer.cc"}, "integer programs are solved by one file"},
       {"include ceres/", {"validate/calibrate/"}, "the solver stays behind the fit"},
-      {"include simgrid/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
-      {"include xbt/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
+      {"include simgrid/", {"sim/engine/simgrid_module.cc"}, "SimGrid stays behind its adapter"},
+      {"include xbt/", {"sim/engine/simgrid_module.cc"}, "SimGrid stays behind its adapter"},
       {"include cuda", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},
       {"include cublas", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},
       {"include nccl", {"validate/replay/", "validate/calibrate/"}, "only the replay needs NCCL"},
@@ -284,7 +284,7 @@ TEST(LayeringChecker, CatchesEachKindOfBreach) {
 TEST(LayeringChecker, AllowsWhatTheRulesAllow) {
   const std::vector<Breach> allowed{
       {"sim/engine/x.cc", "#include <vector>\n#include \"topology/x.h\"\n", {}},
-      {"sim/engine/simgrid_engine.cc", "#include <simgrid/s4u.hpp>\n", {}},
+      {"sim/engine/simgrid_module.cc", "#include <simgrid/s4u.hpp>\n", {}},
       {"base/yaml/reader.cc", "#include <yaml-cpp/yaml.h>\n", {}},
       {"topology/internal/graph.h", "#pragma once\n#include <boost/graph/dag.hpp>\n", {}},
       {"topology/x.cc", "#include \"topology/internal/x.h\"\n", {}},

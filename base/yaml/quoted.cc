@@ -2,6 +2,10 @@
 // line.
 #include "base/yaml/quoted.h"
 
+#include <limits>
+
+#include "base/printable.h"
+
 namespace foreshard::yaml {
 
 std::string quoted(std::string_view text) {
@@ -21,6 +25,13 @@ std::string quoted(std::string_view text) {
     }
   }
   return result + '"';
+}
+
+std::string comment(std::string_view text) {
+  std::string line = "# ";
+  for (const char c : printable(text, std::numeric_limits<std::size_t>::max()))
+    line += c == '\n' ? "\\n" : std::string(1, c);
+  return line + '\n';
 }
 
 }  // namespace foreshard::yaml

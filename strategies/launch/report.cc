@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/yaml/quoted.h"
 
 #include "strategies/launch/launch.h"
 
@@ -65,8 +66,7 @@ std::string as_block(const std::vector<Line>& lines, std::size_t indent) {
         std::string(indent, ' ') + lines[i].key.substr(0, lines[i].key.find('.')) + ":";
     if (group.empty() || is_reference(group)) {
       text += key + " " + lines[i].value;
-      if (!lines[i].from.empty()) text += "  # " + lines[i].from;
-      text += "\n";
+      text += lines[i].from.empty() ? "\n" : "  " + yaml::comment(lines[i].from);
     } else {
       text += key + "\n" + as_block(group, indent + 2);
     }

@@ -184,12 +184,7 @@ std::string cluster_text(const ClusterConfig& cluster) {
 std::string to_yaml(const Imported& imported) {
   std::string text =
       "# Imported from " + yaml::quoted(imported.name) + " (" + imported.format + ").\n";
-  for (const auto& remark : imported.remarks) {
-    std::string line = remark;
-    for (char& c : line)
-      if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    text += "# - " + line + "\n";
-  }
+  for (const auto& remark : imported.remarks) text += yaml::comment("- " + remark);
   if (const auto* node = std::get_if<NodeConfig>(&imported.what)) return text + node_text(*node, 0);
   return text + cluster_text(std::get<ClusterConfig>(imported.what));
 }

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/yaml/describe.h"
+#include "base/yaml/quoted.h"
 
 #include "validate/calibrate/collective_fit.h"
 #include "validate/tables/device_names.h"
@@ -80,7 +81,7 @@ std::string commented(const std::vector<FittedValue>& values, const std::string&
   page.line(held_out);
   std::istringstream lines(std::move(page).take());
   std::string result;
-  for (std::string line; std::getline(lines, line);) result += "# " + line + "\n";
+  for (std::string line; std::getline(lines, line);) result += yaml::comment(line);
   return result;
 }
 
@@ -289,7 +290,7 @@ std::string to_text(const MachineCalibration& machine, const Paper& paper) {
 }
 
 std::vector<OutputFile> files_of(const MachineCalibration& machine) {
-  const std::string head = "# Written by foreshard calibrate.\n# " + machine.source + "\n";
+  const std::string head = "# Written by foreshard calibrate.\n" + yaml::comment(machine.source);
   const NodeConfig& node = machine.cluster.node->value;
   const DeviceType& device = *node.device;
   const std::string efficiency = efficiency_file(device);

@@ -2,6 +2,7 @@
 #include "base/yaml/written.h"
 
 #include "base/yaml/describe.h"
+#include "base/yaml/quoted.h"
 #include "tests/test.h"
 
 namespace foreshard::written_test {
@@ -17,6 +18,11 @@ const yaml::Table<Kept>& yaml_table(const Kept*) {
 
 Kept kept(const std::string& text) {
   return value_of(yaml::Loader().read_text<Kept>(text, "k.yaml"));
+}
+
+TEST(YamlComment, IsOneLineWhateverItsText) {
+  EXPECT_EQ(yaml::comment("a: b"), "# a: b\n");
+  EXPECT_EQ(yaml::comment("a\nmodel: x\x7f\x1b[31m"), "# a\\nmodel: x\\x7f\\x1b[31m\n");
 }
 
 TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
