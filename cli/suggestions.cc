@@ -61,7 +61,7 @@ std::string key_of(std::string_view option) {
   return key;
 }
 
-std::optional<std::string> text_of(const std::string& path) {
+std::optional<std::string> text_if_readable(const std::string& path) {
   std::error_code status;
   if (!std::filesystem::is_regular_file(path, status)) return std::nullopt;
   const auto text = read_file(path, limits::kConfig);
@@ -105,7 +105,7 @@ Error folder_for_study(const std::string& folder) {
        entry.increment(status)) {
     if (entry->path().extension() != ".yaml") continue;
     ++looked_at;
-    const auto text = text_of(entry->path().string());
+    const auto text = text_if_readable(entry->path().string());
     if (text && kind_of(entry->path(), *text).name == "study")
       studies.push_back(entry->path().string());
   }
@@ -175,7 +175,7 @@ std::optional<std::string> suggest_devices(std::string_view option, std::string_
 }
 
 std::optional<std::string> suggest_command(const std::string& file) {
-  const auto text = text_of(file);
+  const auto text = text_if_readable(file);
   if (!text) return std::nullopt;
   if (const std::string result = result_of(*text); !result.empty())
     return result == "program" ? std::optional("foreshard replay " + file) : std::nullopt;
@@ -199,7 +199,7 @@ Status check_may_be_study(const std::string& path) {
                                                 std::filesystem::is_regular_file(whole, status))
     return Error{Error::Code::kInvalidInput,
                  fmt::format("there is no file '{}'\n   help: did you mean '{}'?", path, whole)};
-  const auto text = text_of(path);
+  const auto text = text_if_readable(path);
   if (!text) return {};
   if (const std::string result = result_of(*text); !result.empty())
     return Error{Error::Code::kInvalidInput,

@@ -45,7 +45,7 @@ std::vector<ShapeUse> use_of_shapes(const Folding& folding, const BuiltWorkload&
   return what;
 }
 
-struct Interval {
+struct TimeSpan {
   Seconds start;
   Seconds finish;
 };
@@ -81,16 +81,16 @@ bool met_alone(const Folding& folding, const BuiltWorkload& built, const engine:
   const auto visit = [&](ShapeUse wanted, auto&& one) {
     for (std::size_t a = 0; a < activities.size(); ++a)
       if (what[activities[a].shape.index()] == wanted)
-        one(Interval{times.start[a], times.finish[a]});
+        one(TimeSpan{times.start[a], times.finish[a]});
   };
-  std::vector<Interval> meetings;
-  visit(ShapeUse::kMeeting, [&](const Interval& one) { meetings.push_back(one); });
-  std::ranges::sort(meetings, {}, &Interval::start);
+  std::vector<TimeSpan> meetings;
+  visit(ShapeUse::kMeeting, [&](const TimeSpan& one) { meetings.push_back(one); });
+  std::ranges::sort(meetings, {}, &TimeSpan::start);
   for (std::size_t i = 1; i < meetings.size(); ++i)
     if (meetings[i].start < meetings[i - 1].finish) return false;
   bool alone = true;
-  visit(ShapeUse::kCommunication, [&](const Interval& one) {
-    const auto next = std::ranges::upper_bound(meetings, one.start, {}, &Interval::finish);
+  visit(ShapeUse::kCommunication, [&](const TimeSpan& one) {
+    const auto next = std::ranges::upper_bound(meetings, one.start, {}, &TimeSpan::finish);
     alone &= next == meetings.end() || next->start >= one.finish;
   });
   return alone;

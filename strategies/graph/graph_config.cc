@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
 
-std::string text_of(const std::vector<std::int64_t>& shape) {
-  return describe(SettingValue{shape});
-}
-
 template <class T>
 std::optional<T> number(const std::string& word) {
   T value{};
@@ -205,9 +201,10 @@ class Builder {
     const GraphTensor& wanted = config_.tensors[known->second];
     const std::string where = item("tensors", known->second);
     if (wanted.shape && *wanted.shape != tensor.shape)
-      return error(where + ".shape",
-                   fmt::format("tensor '{}' is declared as {}, but its operator makes {}",
-                               tensor.name, text_of(*wanted.shape), text_of(tensor.shape)));
+      return error(
+          where + ".shape",
+          fmt::format("tensor '{}' is declared as {}, but its operator makes {}", tensor.name,
+                      describe(SettingValue{*wanted.shape}), describe(SettingValue{tensor.shape})));
     if (!wanted.dtype.empty() && wanted.dtype != name_of(tensor.dtype))
       return error(where + ".dtype",
                    fmt::format("tensor '{}' is declared as {}, but its operator makes {}",
@@ -225,10 +222,11 @@ class Builder {
     }
     const std::size_t dimensions = tensor.shape.size();
     if (wanted.dims.size() != dimensions)
-      return error(place + (wanted.dims.empty() ? ".partial" : ".dims"),
-                   fmt::format("tensor '{}' of shape {} needs {} entries in `dims`, not {}",
-                               tensor.name, text_of(tensor.shape), dimensions, wanted.dims.size()),
-                   "write \"-\" for a whole dimension");
+      return error(
+          place + (wanted.dims.empty() ? ".partial" : ".dims"),
+          fmt::format("tensor '{}' of shape {} needs {} entries in `dims`, not {}", tensor.name,
+                      describe(SettingValue{tensor.shape}), dimensions, wanted.dims.size()),
+          "write \"-\" for a whole dimension");
     if (mesh_.empty())
       return error(place,
                    fmt::format("tensor '{}' is annotated, but there is no mesh", tensor.name),

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMostHeads = 1 << 12;
 constexpr double kMostColumns = 1 << 16;
-constexpr double kMostTokens = 1 << 16;
+constexpr double kMostConvTokens = 1 << 16;
 
 std::string mamba_size_fault(std::int64_t size, const char* of_what) {
   return size > 0 ? "" : fmt::format("a Mamba layer has {}: give 1 or more", of_what);
@@ -29,11 +29,11 @@ const yaml::Table<Mamba>& yaml_table(const Mamba*) {
           .optional("state", &Mamba::state, "Columns of a head's state.",
                     yaml::between(0, kMostColumns))
           .optional("conv", &Mamba::conv, "Tokens that the convolution sees.",
-                    yaml::between(0, kMostTokens))
+                    yaml::between(0, kMostConvTokens))
           .optional("conv_bias", &Mamba::conv_bias, "Whether the convolution has a bias.")
           .optional("chunk", &Mamba::chunk,
                     "Tokens whose part of the recurrence is computed as matrix products.",
-                    yaml::between(0, kMostTokens))
+                    yaml::between(0, kMostConvTokens))
           .check("heads", [](const Mamba& m) { return mamba_size_fault(m.heads, "heads"); })
           .check(
               "head_dim",

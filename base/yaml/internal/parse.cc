@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <mutex>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -216,10 +218,56 @@ std::string help_for(const Sources& sources, const Mark& mark) {
   return {};
 }
 
-}  // namespace
+// `node` as a part of `source`.
+void move_to(int source, Node& node) {
+  node.mark.source = source;
+  for (Node& item : node.items) move_to(source, item);
+  for (Entry& entry : node.entries) {
+    entry.key_mark.source = source;
+    move_to(source, entry.value);
+  }
+}
 
-std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
-                          Diagnostics& diagnostics) {
+// Documents without a fault, by their texts, for all loaders of the process: a table of measured
+// steps reads the catalogue's files for each of its rows.
+class Parsed {
+ public:
+  std::optional<Node> find(const std::string& text, const Limits& limits, int source) const {
+    const std::scoped_lock lock(mutex_);
+    const auto known = documents_.find(text);
+    if (known == documents_.end() || known->second.limits != limits) return std::nullopt;
+    Node node = known->second.root;
+    move_to(source, node);
+    return node;
+  }
+  void keep(const std::string& text, const Limits& limits, const Node& root) {
+    constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+    const std::scoped_lock lock(mutex_);
+    if (bytes_ + text.size() > kMostBytes) {
+      documents_.clear();
+      bytes_ = 0;
+    }
+    if (text.size() > kMostBytes) return;
+    if (documents_.insert_or_assign(text, Document{limits, root}).second) bytes_ += text.size();
+  }
+
+ private:
+  struct Document {
+    Limits limits;
+    Node root;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Document> documents_;
+  std::size_t bytes_ = 0;  // of their texts
+};
+
+Parsed& parsed() {
+  static Parsed documents;
+  return documents;
+}
+
+std::optional<Node> parse_anew(const Sources& sources, int source, const Limits& limits,
+                               Diagnostics& diagnostics) {
   const std::string& text = sources[source].text;
   if (const auto bad = first_bad_byte(text)) {
     const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
@@ -247,6 +295,18 @@ std::optional<Node> parse(const Sources& sources, int source, const Limits& limi
     diagnostics.add({source, 0, 0, 1}, "there is nothing in it", {});
     return std::nullopt;
   }
+  return root;
+}
+
+}  // namespace
+
+std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
+                          Diagnostics& diagnostics) {
+  const std::string& text = sources[source].text;
+  if (auto known = parsed().find(text, limits, source)) return known;
+  const std::size_t before = diagnostics.size();
+  auto root = parse_anew(sources, source, limits, diagnostics);
+  if (root && diagnostics.size() == before) parsed().keep(text, limits, *root);
   return root;
 }
 

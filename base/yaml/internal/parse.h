@@ -13,6 +13,7 @@ namespace foreshard::yaml::internal {
 struct Limits {
   int deepest;
   std::size_t most_nodes;
+  bool operator==(const Limits&) const = default;
 };
 
 /// The document in `sources[source]`, or nothing with a diagnostic. Duplicate and merge keys are
