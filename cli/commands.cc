@@ -11,7 +11,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 20> kCommands{{
+  static constexpr std::array<CommandInfo, 21> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -25,6 +25,11 @@ std::span<const CommandInfo> commands() {
        "foreshard explain found.json\n"
        "foreshard explain found.json --why-not \"tp8 pp4 zero1\"",
        make_explain},
+      {"plot", "Draw a result as an SVG picture.",
+       "foreshard simulate study.yaml --format json -o step.json\n"
+       "foreshard plot step.json -o step.svg\n"
+       "foreshard plot step.json --kind memory -o memory.svg",
+       make_plot},
       {"study", "Compare a grid of clusters, models and strategies: time, money, energy.",
        "foreshard study configs/sweeps/adapters-70b.yaml --results adapters.db\n"
        "foreshard study sweep.yaml --results sweep.db --format csv -o sweep.csv\n"

@@ -44,6 +44,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "sim/memory/",
     "sim/simulate/",
     "sim/study/",
+    "sim/picture/",
     "sim/report/",
     "sim/search/",
     "sim/search/graph/",

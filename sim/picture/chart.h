@@ -1,0 +1,94 @@
+/// \file
+/// The kinds of charts, each a value that `draw` makes a picture of. Whoever fills them chooses the
+/// words and the units.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace foreshard::picture {
+
+/// A whole, the parts that are lost of it one after another, and what is left.
+struct Waterfall {
+  struct Part {
+    std::string name = {};   ///< "tensor communication"
+    std::string style = {};  ///< A style of svg.h.
+    double share = 0;        ///< Of the whole, from 0 to 1.
+    std::string value = {};  ///< The part in words: "3.73 s".
+  };
+  std::string title = {};
+  std::string whole = {};  ///< "peak of the devices"
+  std::vector<Part> lost = {};
+  Part left = {};
+};
+std::string draw(const Waterfall& chart);
+
+/// Bars of stacked parts, with lines that they should not reach.
+struct StackedBars {
+  struct Part {
+    std::string name = {};
+    std::string style = {};
+    double value = 0;
+  };
+  struct Bar {
+    std::string name = {};
+    std::vector<Part> parts = {};
+  };
+  struct Limit {
+    std::string name = {};
+    double value = 0;
+  };
+  std::string title = {};
+  std::string unit = {};  ///< Unit of the values: "GiB".
+  std::vector<Bar> bars = {};
+  std::vector<Limit> limits = {};
+};
+std::string draw(const StackedBars& chart);
+
+/// Points with intervals; those that no other one beats in both are coloured. Points without `y`
+/// stand hollow in a margin above the others.
+struct Scatter {
+  struct Point {
+    std::string name = {};
+    double x = 0;
+    double x_low = 0;
+    double x_high = 0;
+    std::optional<double> y = {};
+  };
+  std::string title = {};
+  std::string x_axis = {};  ///< "time of a step, s"
+  std::string y_axis = {};
+  std::string without_y = {};  ///< Words for the margin: "without a price".
+  std::vector<Point> points = {};
+};
+std::string draw(const Scatter& chart);
+
+/// Bars from zero, the longest first as given.
+struct Bars {
+  struct Bar {
+    std::string name = {};
+    double value = 0;
+    std::string in_words = {};
+  };
+  std::string title = {};
+  std::string axis = {};
+  std::vector<Bar> bars = {};
+};
+std::string draw(const Bars& chart);
+
+/// Values over sizes, both on logarithmic axes.
+struct Curve {
+  struct Point {
+    double x = 0;
+    double y = 0;
+    std::string in_words = {};
+  };
+  std::string title = {};
+  std::string x_axis = {};
+  std::string y_axis = {};
+  std::vector<Point> points = {};
+};
+std::string draw(const Curve& chart);
+
+}  // namespace foreshard::picture

@@ -1,0 +1,266 @@
+#include "sim/picture/from_result.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/text.h"
+
+#include "sim/picture/chart.h"
+
+namespace foreshard::picture {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kSecondsPerDay = 86400;
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+// A number that must be there, finite and not negative.
+double amount(const Json& object, const char* key) {
+  const auto value = object.at(key).get<double>();
+  if (!std::isfinite(value) || value < 0)
+    throw std::out_of_range(fmt::format("'{}' is {}", key, value));
+  return value;
+}
+
+std::optional<double> amount_if_known(const Json& object, const char* key) {
+  if (!object.contains(key) || object.at(key).is_null()) return std::nullopt;
+  return amount(object, key);
+}
+
+// Parts of a step as results name them, in the order in which a waterfall loses them.
+struct Part {
+  const char* key;
+  const char* name;
+};
+constexpr std::array<Part, 8> kLosses{{{"pipeline_bubble", "pipeline bubble"},
+                                       {"pp_comm", "pipeline communication"},
+                                       {"dp_comm", "data communication"},
+                                       {"ep_comm", "expert communication"},
+                                       {"cp_comm", "context communication"},
+                                       {"tp_comm", "tensor communication"},
+                                       {"host", "host"},
+                                       {"optimizer", "optimizer"}}};
+
+std::string draw_waterfall(const Json& result) {
+  const double step = amount(result.at("step"), "time_s");
+  const Json& parts = result.at("breakdown_s");
+  const auto mfu = amount_if_known(result.at("throughput"), "mfu");
+  const auto part = [&](const char* name, const char* style, double seconds) {
+    return Waterfall::Part{name, style, step > 0 ? seconds / step : 0, format(seconds * 1_s)};
+  };
+  Waterfall chart{.title = result.at("study").at("name").get<std::string>(),
+                  .whole = mfu ? "peak of the devices" : "step"};
+  for (const Part& loss : kLosses)
+    if (const double seconds = amount(parts, loss.key); seconds > 0)
+      chart.lost.push_back(part(loss.name, loss.key, seconds));
+  const double compute = amount(parts, "compute");
+  if (mfu) {
+    const double useful = *mfu * step;
+    chart.lost.push_back(
+        part("kernels, recomputation", "compute", std::max(compute - useful, 0.0)));
+    chart.left = part("model FLOPs (MFU)", "rest", useful);
+  } else {
+    chart.left = part("computation", "compute", compute);
+  }
+  return draw(chart);
+}
+
+std::string draw_memory(const Json& result) {
+  constexpr std::size_t kMostBars = 48;
+  std::vector<const Json*> classes;
+  for (const Json& one : result.at("classes")) classes.push_back(&one);
+  const auto peak = [](const Json* one) { return amount(one->at("memory"), "peak_bytes"); };
+  if (classes.size() > kMostBars) {
+    std::ranges::stable_sort(classes, std::greater(), peak);
+    classes.resize(kMostBars);
+  }
+  StackedBars chart{.title = "Memory of " + result.at("study").at("name").get<std::string>(),
+                    .unit = "GiB"};
+  for (const Json* one : classes) {
+    StackedBars::Bar bar{.name = one->at("role").get<std::string>()};
+    for (const auto& [kind, bytes] : one->at("memory").at("by_kind_bytes").items())
+      bar.parts.push_back({kind, kind, bytes.get<double>() / kGiB});
+    chart.bars.push_back(std::move(bar));
+  }
+  const Json& memory = result.at("memory");
+  const double capacity = amount(memory, "capacity_bytes") / kGiB;
+  chart.limits = {{"capacity", capacity},
+                  {"without the reserve", capacity - amount(memory, "reserve_bytes") / kGiB}};
+  return draw(chart);
+}
+
+std::string draw_sensitivity(const Json& result) {
+  const Json& all = result.at("sensitivities");
+  if (all.is_null())
+    throw std::out_of_range("it has no sensitivities: simulate with --sensitivity");
+  const double step = amount(result.at("step"), "time_s");
+  Bars chart{.title = "Step time saved by 10 % more of each resource",
+             .axis = "saved, part of the step"};
+  for (const Json& one : all) {
+    const double saved = 1 - amount(one, "time_s_at_10_percent_more") / step;
+    std::string name = one.at("speed").get<std::string>();
+    std::ranges::replace(name, '_', ' ');
+    if (!one.at("device").is_null()) name += " of " + one.at("device").get<std::string>();
+    chart.bars.push_back({name, std::max(saved, 0.0), fmt::format("{:.2f} %", 100 * saved)});
+  }
+  std::ranges::stable_sort(chart.bars, std::greater(), &Bars::Bar::value);
+  return draw(chart);
+}
+
+Scatter::Point point_of(const std::string& name, const Json& times, double unit) {
+  return {.name = name,
+          .x = amount(times, "time_s") / unit,
+          .x_low = amount(times, "low_s") / unit,
+          .x_high = amount(times, "high_s") / unit};
+}
+
+// The strategies that a search lists and those of its front, by time and `height`: the value of y
+// in one of them.
+template <class Height>
+std::string draw_strategies(const Json& result, const char* y_axis, const Height& height) {
+  Scatter chart{.title = fmt::format("{} on {}", result.at("model").get<std::string>(),
+                                     result.at("cluster").get<std::string>()),
+                .x_axis = "time of a step with 80 % interval, s",
+                .y_axis = y_axis,
+                .without_y = "without a price"};
+  std::set<double> times;  // a strategy of the front may be among the best, too
+  for (const std::string_view list : {"best", "front"})
+    for (const Json& one : result.at(list)) {
+      if (one.at("time_s").is_null()) continue;
+      if (!times.insert(amount(one, "time_s")).second && list == "front") continue;
+      Scatter::Point point = point_of(one.value("words", std::string("on the front")), one, 1);
+      point.y = height(one);
+      chart.points.push_back(std::move(point));
+    }
+  return draw(chart);
+}
+
+std::string draw_search(const Json& result) {
+  return draw_strategies(result, "USD a step", [](const Json& one) {
+    return amount_if_known(one, one.contains("words") ? "usd_per_step" : "usd_of_devices_per_step");
+  });
+}
+
+std::string draw_search_memory(const Json& result) {
+  return draw_strategies(result, "peak memory, GiB", [](const Json& one) {
+    return std::optional(amount(one, "peak_bytes") / kGiB);
+  });
+}
+
+std::string draw_sweep(const Json& result) {
+  const bool whole = !result.at("train").is_null() && result.at("train") != "";
+  Scatter chart{
+      .title = result.at("name").get<std::string>(),
+      .x_axis = whole ? "days with 80 % interval" : "time of a step with 80 % interval, s",
+      .y_axis = whole ? "USD" : "USD a step",
+      .without_y = "without a price"};
+  for (const Json& one : result.at("results")) {
+    if (one.at("status") != "ok") continue;
+    const Json& times = one.at(whole ? "whole" : "step");
+    std::vector<std::string> values;
+    for (const auto& [axis, value] : one.at("axes").items())
+      values.push_back(axis + "=" + value.get<std::string>());
+    Scatter::Point point = point_of(join(values), times, whole ? kSecondsPerDay : 1);
+    point.y = amount_if_known(times, "usd");
+    chart.points.push_back(std::move(point));
+  }
+  return draw(chart);
+}
+
+std::string draw_collectives(const Json& result) {
+  Curve chart{.title = fmt::format(
+                  "{} of {} ranks on {}", result.at("operation").get<std::string>(),
+                  result.at("ranks").get<std::int64_t>(), result.at("cluster").get<std::string>()),
+              .x_axis = "bytes",
+              .y_axis = "bus bandwidth, GB/s"};
+  for (const Json& row : result.at("rows")) {
+    const auto rate = amount_if_known(row, "busbw_bytes_per_s");
+    const double bytes = amount(row, "bytes");
+    if (!rate || *rate == 0 || bytes == 0) continue;
+    const double gigabytes = *rate / 1e9;
+    chart.points.push_back(
+        {bytes, gigabytes,
+         fmt::format("{}: {:.4g} GB/s, {} {}, {}", format(bytes * 1_B), gigabytes,
+                     row.at("algorithm").get<std::string>(), row.at("protocol").get<std::string>(),
+                     format(amount(row, "time_s") * 1_s))});
+  }
+  return draw(chart);
+}
+
+struct DrawnKind {
+  Kind kind;
+  std::string (*draw)(const Json& result);
+};
+constexpr std::array<DrawnKind, 7> kKinds{{
+    {{"waterfall", "foreshard.prediction/1", "where the peak of the devices is lost"},
+     draw_waterfall},
+    {{"memory", "foreshard.prediction/1", "the peak of each class of devices, by kind"},
+     draw_memory},
+    {{"sensitivity", "foreshard.prediction/1", "what 10 % more of each resource saves"},
+     draw_sensitivity},
+    {{"pareto", "foreshard.search/1", "strategies by time and price"}, draw_search},
+    {{"memory", "foreshard.search/1", "strategies by time and peak memory"}, draw_search_memory},
+    {{"pareto", "foreshard.sweep/1", "points of a study by time and price"}, draw_sweep},
+    {{"curve", "foreshard.collectives/1", "bus bandwidth over size"}, draw_collectives},
+}};
+
+Error invalid(std::string message) {
+  return {Error::Code::kInvalidInput, std::move(message)};
+}
+
+// Why no picture of this kind can be drawn of a result with this schema.
+Error refusal(const std::string& schema, std::string_view kind) {
+  std::vector<std::string> of_schema;
+  for (const DrawnKind& one : kKinds)
+    if (one.kind.schema == schema) of_schema.emplace_back(one.kind.name);
+  if (!of_schema.empty())
+    return invalid(
+        fmt::format("a {} has no picture '{}': use {}", schema, kind, quoted_choice(of_schema)));
+  return invalid(
+      schema.empty()
+          ? std::string("it is no result of foreshard: write one with --format json")
+          : fmt::format("a {} has no picture: results of simulate, search, study and topology "
+                        "collectives have one",
+                        schema));
+}
+
+}  // namespace
+
+std::span<const Kind> kinds() {
+  static const auto all = [] {
+    std::array<Kind, kKinds.size()> kinds;
+    std::ranges::transform(kKinds, kinds.begin(), &DrawnKind::kind);
+    return kinds;
+  }();
+  return all;
+}
+
+Result<std::string> picture_of(std::string_view json, std::string_view kind) {
+  FORESHARD_ASSIGN(const auto result, parsed_json<Json>(json));
+  const std::string schema =
+      result.is_object() && result.contains("schema") && result.at("schema").is_string()
+          ? result.at("schema").template get<std::string>()
+          : "";
+  const auto* wanted = std::ranges::find_if(kKinds, [&](const DrawnKind& one) {
+    return one.kind.schema == schema && (kind.empty() || one.kind.name == kind);
+  });
+  if (wanted == kKinds.end()) return refusal(schema, kind);
+  try {
+    return wanted->draw(result);
+  } catch (const Json::exception& fault) {
+    return invalid(fmt::format("it is no whole {}: {}", schema, json_words(fault.what())));
+  } catch (const std::out_of_range& fault) {
+    return invalid(fmt::format("it cannot be drawn: {}", fault.what()));
+  }
+}
+
+}  // namespace foreshard::picture

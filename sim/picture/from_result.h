@@ -1,0 +1,27 @@
+/// \file
+/// Pictures of results: from the JSON that a command wrote to SVG.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace foreshard::picture {
+
+struct Kind {
+  std::string_view name;    ///< "waterfall"
+  std::string_view schema;  ///< The results that have such a picture: "foreshard.prediction/1".
+  std::string_view shows;   ///< "where the peak of the devices is lost"
+};
+
+/// All kinds. A result's first one is its usual picture.
+std::span<const Kind> kinds();
+
+/// The picture of the result `json`.
+/// \param kind  its name; empty: the usual one of the result.
+/// \return kInvalidInput if the text is no result that has such a picture, with the remedy.
+Result<std::string> picture_of(std::string_view json, std::string_view kind = {});
+
+}  // namespace foreshard::picture

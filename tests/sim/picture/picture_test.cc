@@ -1,0 +1,81 @@
+// Scales, SVG and messages of sim/picture. tests/cli/plot_test.py reads the marks of real results
+// back.
+#include "tests/test.h"
+
+#include "sim/picture/chart.h"
+#include "sim/picture/from_result.h"
+#include "sim/picture/scale.h"
+#include "sim/picture/svg.h"
+
+namespace foreshard::picture_test {
+
+using picture::Scale;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(PictureScale, LaysNumbersInProportion) {
+  const Scale scale = Scale::linear(10, 20, 100, 300);
+  EXPECT_DOUBLE_EQ(scale(10), 100);
+  EXPECT_DOUBLE_EQ(scale(12.5), 150);
+  EXPECT_DOUBLE_EQ(Scale::logarithmic(1, 10000, 0, 400)(100), 200);
+}
+
+TEST(PictureScale, HasRoundTicks) {
+  EXPECT_THAT(Scale::linear(0, 10, 0, 1).ticks(6), ElementsAre(0, 2, 4, 6, 8, 10));
+  EXPECT_THAT(Scale::linear(0.9, 2.1, 0, 1).ticks(3), ElementsAre(1, 1.5, 2));
+  EXPECT_THAT(Scale::logarithmic(1, 1e6, 0, 1).ticks(3), ElementsAre(1, 1e2, 1e4, 1e6));
+  EXPECT_THAT(Scale::logarithmic(1.5, 12, 0, 1).ticks(6), ElementsAre(2, 5, 10));
+}
+
+TEST(Picture, IsOfTheSameSizeForEveryText) {
+  const picture::Waterfall chart{
+      .title = "<script>alert(1)</script> & \"x\"\x1b[31m",
+      .whole = "peak",
+      .lost = {{.name = "a", .style = "host", .share = 0.25, .value = "1 s"}},
+      .left = {.name = "b", .style = "rest", .share = 0.75, .value = "3 s"}};
+  const std::string svg = draw(chart);
+  EXPECT_THAT(svg, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;x&quot;\\x1b[31m"));
+  EXPECT_THAT(svg, Not(HasSubstr("<script")));
+  // What is lost begins where what is left ends: at three quarters of the first bar.
+  EXPECT_THAT(svg, HasSubstr("data-name=\"a\" data-value=\"0.25\"><title>a: 25.0 %, 1 s</title>"));
+}
+
+TEST(Picture, OfEmptyChartsIsAnEmptyChart) {
+  EXPECT_THAT(draw(picture::Scatter{}), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(picture::Curve{}), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(picture::StackedBars{}), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(picture::Bars{}), HasSubstr("</svg>"));
+}
+
+TEST(Picture, ColoursWhatNothingBeats) {
+  const auto point = [](const char* name, double x, std::optional<double> y) {
+    return picture::Scatter::Point{.name = name, .x = x, .x_low = x, .x_high = x, .y = y};
+  };
+  const picture::Scatter chart{.points = {point("slow", 2, 2), point("fast", 1, 3),
+                                          point("cheap", 3, 1), point("beaten", 2, 3),
+                                          point("unpriced", 0.5, std::nullopt)}};
+  const std::string svg = draw(chart);
+  for (const char* name : {"slow", "fast", "cheap"})
+    EXPECT_THAT(svg, HasSubstr(std::string("class=\"front\" data-name=\"") + name));
+  EXPECT_THAT(svg, HasSubstr("class=\"dot\" data-name=\"beaten"));
+  EXPECT_THAT(svg, HasSubstr("class=\"hollow\" data-name=\"unpriced"));
+}
+
+TEST(Picture, IsRefusedWithTheRemedy) {
+  const auto refused = [](std::string_view json, std::string_view kind = {}) {
+    return message_of(picture::picture_of(json, kind));
+  };
+  EXPECT_THAT(refused("[]"), HasSubstr("no result of foreshard: write one with --format json"));
+  EXPECT_THAT(refused(R"({"schema": "foreshard.plan/1"})"),
+              HasSubstr("a foreshard.plan/1 has no picture: results of simulate, search, study"));
+  EXPECT_THAT(refused(R"({"schema": "foreshard.search/1"})", "curve"),
+              HasSubstr("a foreshard.search/1 has no picture 'curve': use 'pareto' or 'memory'"));
+  EXPECT_THAT(refused(R"({"schema": "foreshard.prediction/1"})"),
+              HasSubstr("it is no whole foreshard.prediction/1: key 'step' is missing"));
+  EXPECT_THAT(refused(R"({"schema": "foreshard.collectives/1", "operation": "shift", "ranks": 2,
+                          "cluster": "c", "rows": [{"bytes": -1, "busbw_bytes_per_s": 1}]})"),
+              HasSubstr("it cannot be drawn: 'bytes' is -1"));
+}
+
+}  // namespace foreshard::picture_test
