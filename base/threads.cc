@@ -1,10 +1,13 @@
 #include "base/threads.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace foreshard {
@@ -48,6 +51,20 @@ std::string_view missing_resource(const std::exception_ptr& exception) noexcept 
   } catch (...) {
     return {};
   }
+}
+
+void end_unanswered(std::string_view who) noexcept {
+  constexpr int kBadInput = 2;
+  const std::string_view missing = missing_resource(std::current_exception());
+  using namespace std::string_view_literals;
+  const auto parts =
+      missing.empty() ? std::array{"internal error: "sv, who, "an exception that nothing answers"sv}
+                      : std::array{"error: "sv, who, missing};
+  for (const std::string_view part : {parts[0], parts[1], parts[2], "\n"sv}) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, part.data(), part.size());
+  }
+  if (missing.empty()) std::abort();
+  ::_exit(kBadInput);
 }
 
 }  // namespace foreshard

@@ -23,4 +23,10 @@ void in_threads(std::int64_t count, const std::function<void(std::int64_t)>& wor
 /// other exceptions. It needs no memory itself.
 std::string_view missing_resource(const std::exception_ptr& exception) noexcept;
 
+/// Ends the process after an exception that nothing answers, in a destructor or a thread, too: with
+/// the message of missing_resource() and exit code 2, else with abort(). A program makes it its
+/// handler by std::set_terminate. It needs no memory itself.
+/// \param who  stands before the message, such as "rank 2: ".
+[[noreturn]] void end_unanswered(std::string_view who) noexcept;
+
 }  // namespace foreshard

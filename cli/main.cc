@@ -1,12 +1,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <string_view>
-#include <unistd.h>
 
 #include "base/threads.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -46,21 +43,9 @@ void use_large_pages() {}
 
 #endif
 
-// Ends the program after an exception that no command answers with a message of its own. It is also
-// the handler for exceptions in destructors, and in threads that do not hand theirs on.
+// The handler for exceptions that no command answers with a message of its own.
 [[noreturn]] void end() {
-  const auto exception = std::current_exception();
-  const std::string_view missing = missing_resource(exception);
-  constexpr std::string_view kOurs = "internal error: an exception that nothing answers\n";
-  if (missing.empty()) {
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, kOurs.data(), kOurs.size());
-    std::abort();
-  }
-  using namespace std::string_view_literals;
-  for (const std::string_view part : {"error: "sv, missing, "\n"sv}) {
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, part.data(), part.size());
-  }
-  _exit(kBadInput);
+  end_unanswered({});
 }
 
 }  // namespace foreshard::cli

@@ -97,6 +97,7 @@ class Search final : public Command {
       options.team = &team;
     else if (has_place)
       team::remove_rendezvous(team);
+    options.best_so_far = true;
     options.version = version_line();
     const auto result = searched(study, std::move(options));
     if (!result) return result.error();

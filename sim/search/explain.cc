@@ -60,6 +60,7 @@ Result<Simulated> listed_of(const Json& json) {
 Status read_model(const Json& json, SearchResult& found) {
   found.whole_space = json.at("whole_space").get<bool>();
   found.partial = json.at("partial").get<bool>();
+  found.missing = json.value("missing_resource", "");
   found.tried_hosts = json.at("needs_hosts").get<bool>();
   found.memory_margin = json.at("memory_margin").get<double>();
   found.margin_source = json.at("memory_margin_source").get<std::string>();
@@ -193,7 +194,8 @@ std::string sureness_text(const ReadResult& result) {
         "log-normal and independent of each other).\n",
         100 * *probability);
   text += robustness_text(found);
-  if (found.partial) text += "The search ended before it was through.\n";
+  if (found.partial)
+    text += fmt::format("The search ended before it was through: {}.\n", found.ended_by());
   return text;
 }
 

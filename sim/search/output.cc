@@ -43,8 +43,8 @@ void write_counts(Page& page, const SearchResult& result) {
   add(result.considered, plural(result.considered, "strategy") + " considered");
   for (const auto& [key, count] : result.misfits)
     add(count, fmt::format("impossible: {}", misfit_text(key)));
-  if (result.not_reached > 0) add(result.not_reached, "not looked at: the time was over");
-  if (!result.whole_space) table.row("", "the time was over before all were listed");
+  if (result.not_reached > 0) add(result.not_reached, "not looked at: " + result.ended_by());
+  if (!result.whole_space) table.row("", "it ended before all were listed");
   if (result.unroutable > 0) add(result.unroutable, "cannot run: " + result.no_route);
   add(result.too_large,
       "need more memory than the devices of a stage have" +
@@ -92,9 +92,10 @@ void write_sureness(Page& page, const SearchResult& result) {
         100 * *probability));
   page.add(robustness_text(result));
   if (result.partial)
-    page.line(
-        "The search ended before it was through: this is the best of what it had looked at; of "
-        "the others nothing is known.");
+    page.line(fmt::format(
+        "The search ended before it was through{}: this is the best of what it had looked at{}.",
+        result.missing.empty() ? "" : " (" + result.missing + ")",
+        result.certified ? "" : "; of the others nothing is known"));
 }
 
 // The values of a strategy that the framework has no option for. The space names them, or few
@@ -467,6 +468,8 @@ const Record<SearchReport>& record_of(const SearchReport*) {
           .field("memory_margin_source", in_result<&Of::margin_source>)
           .field("tight", in_result<&Of::is_tight>, "Whether nothing that fits leaves the margin.")
           .field("partial", in_result<&Of::partial>, "Whether it ended before it was through.")
+          .field("missing_resource", in_result<&Of::missing>,
+                 "What the system gave no more of; else empty.")
           .field("nearest", in_result<&Of::nearest>, "The nearest to fitting, if nothing fits.")
           .field("best",
                  [](const Report& of) { return all_listed(*of.result, of.top, &of.study->model); })

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <fmt/format.h>
 #include <functional>
 #include <iterator>
@@ -13,7 +14,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "base/threads.h"
 
 #include "sim/search/device_subset.h"
 #include "sim/search/internal/candidates.h"
@@ -102,7 +106,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                                   const Deadline& deadline, const SearchResult& whole) {
   using Cause = WhyNot::Cause;
   WhyNot why{.asked = options.why_not, .cause = Cause::kTime, .message = {}};
-  why.message = "it was not looked into: the time was over";
+  why.message = "it was not looked into: " + whole.ended_by();
   if (!whole.whole_space || deadline.is_over()) return why;
   SearchOptions alone{.space = {},
                       .simulate = 4,
@@ -269,6 +273,30 @@ static Result<Ranked> search_by_memory(const SearchContext& context, const Searc
   return found;
 }
 
+// Does a part of a search. Where the system gives no more memory or threads for it, what the search
+// has so far is its result, if that is an answer and `options` accept it.
+template <class Work>
+static Status as_far_as_it_goes(const SearchOptions& options, SearchResult& result,
+                                const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    const std::string_view missing = missing_resource(std::current_exception());
+    if (missing.empty() || !options.best_so_far || !result.has_answer()) throw;
+    result.partial = true;
+    result.missing = missing;
+  }
+  return {};
+}
+
+// Takes back what is known of strategies that were not simulated.
+static void forget_the_others(SearchResult& result) {
+  result.whole_space = false;
+  result.certified = false;
+  result.best_bound.reset();
+  result.considered = std::max(result.considered, std::ssize(result.simulated) + result.slower);
+}
+
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
   const Deadline deadline(options);
   std::vector<DeviceSubset> places;
@@ -302,15 +330,23 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
                               .places = places,
                               .deadline = deadline,
                               .simulations = simulations};
-  FORESHARD_ASSIGN(const auto found, search_by_memory(context, options, result));
+  Ranked found;
+  FORESHARD_TRY(as_far_as_it_goes(options, result, [&]() -> Status {
+    FORESHARD_ASSIGN(found, search_by_memory(context, options, result));
+    return {};
+  }));
+  if (!result.missing.empty()) forget_the_others(result);
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  if (!result.partial) {
-    FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result, options.threads));
-  }
-  if (!options.why_not.empty()) {
-    FORESHARD_ASSIGN(result.why_not, placed_in(study, cluster, places, options, deadline,
-                                               found.candidates, result));
-  }
+  FORESHARD_TRY(as_far_as_it_goes(options, result, [&]() -> Status {
+    if (!result.partial) {
+      FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result, options.threads));
+    }
+    if (!options.why_not.empty()) {
+      FORESHARD_ASSIGN(result.why_not, placed_in(study, cluster, places, options, deadline,
+                                                 found.candidates, result));
+    }
+    return {};
+  }));
   return result;
 }
 

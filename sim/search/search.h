@@ -42,6 +42,10 @@ struct SearchOptions {
   std::optional<std::chrono::duration<double>> time_limit = {};
   /// Called between strategies, from any thread; true ends the search. May be empty.
   std::function<bool()> stop = {};
+  /// Whether the best so far is the result, marked as partial, where the system gives no more
+  /// memory or threads after a strategy that fits was simulated. Otherwise the exception reaches
+  /// the caller.
+  bool best_so_far = false;
   /// The team of processes whose rank 0 this is: the other ranks simulate too. Null: this process
   /// searches alone. May not be set with `all_fit`.
   const team::Team* team = nullptr;
@@ -98,10 +102,10 @@ struct Nearest {
 };
 
 struct SearchResult {
-  SearchSpace space = {};        ///< The space that was searched.
-  std::int64_t considered = 0;   ///< Combinations of the space.
-  std::int64_t not_reached = 0;  ///< Combinations that the time limit left out.
-  bool whole_space = true;       ///< All combinations were counted before the time was over.
+  SearchSpace space = {};                       ///< The space that was searched.
+  std::int64_t considered = 0;                  ///< Combinations of the space.
+  std::int64_t not_reached = 0;                 ///< Combinations that the time limit left out.
+  bool whole_space = true;                      ///< All combinations were counted before it ended.
   std::map<std::string, std::int64_t> misfits;  ///< Forbidden combinations, by the key at fault.
   std::int64_t too_large = 0;                   ///< Candidates that need more memory than there is.
   /// Candidates that could not be estimated or simulated because their ranks cannot reach each
@@ -135,12 +139,16 @@ struct SearchResult {
   /// What offloading needs to know of the hosts and the cluster does not tell; else empty.
   std::string no_hosts;
   bool is_priced = false;          ///< Every device that a simulated strategy uses has a price.
-  bool partial = false;            ///< The time limit came first, or somebody stopped it.
+  bool partial = false;            ///< It ended before it was through; ended_by() says why.
+  std::string missing;             ///< What the system gave no more of, in words; else empty.
   std::optional<Nearest> nearest;  ///< The candidate nearest to fitting, where nothing fits.
   std::optional<WhyNot> why_not;   ///< Answer to SearchOptions::why_not.
   Robustness robustness;           ///< Robustness of the order of the first kContenders that fit.
 
   bool has_answer() const { return !simulated.empty() && simulated.front().fits; }
+  /// What ended a partial search; where nothing is missing, the time limit came first, or somebody
+  /// stopped it.
+  std::string ended_by() const { return missing.empty() ? "the time was over" : missing; }
   /// Whether no simulated strategy that fits keeps the study's memory margin.
   bool is_tight() const { return has_answer() && simulated.front().tight; }
   /// Whether the answer fits only by offloading to hosts that nobody asked for.

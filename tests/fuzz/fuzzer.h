@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace foreshard::fuzz {
 
@@ -17,6 +19,18 @@ using Fuzzer = int (*)(const std::uint8_t* data, std::size_t size);
 inline std::map<std::string, Fuzzer>& fuzzers() {
   static std::map<std::string, Fuzzer> all;
   return all;
+}
+
+/// The parts of a text between separators; at least one.
+inline std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
 }
 
 }  // namespace foreshard::fuzz

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -25,6 +26,7 @@
 #include "base/net/faults.h"
 #include "base/net/identity.h"
 #include "base/result.h"
+#include "base/threads.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
@@ -47,12 +49,11 @@ class Process {
  public:
   /// From here on, SIGINT, SIGTERM and SIGHUP end the process through `end`. It must be made before
   /// any other thread begins, because other threads must not receive these signals.
-  Process();
+  explicit Process(const Identity& identity);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void is_rank(std::int32_t rank, std::int32_t ranks);
   /// Sets the store through which the other ranks are told.
   /// \param store  must outlive this object, or be reset with nullptr.
   void meets_in(Store* store);
@@ -74,8 +75,8 @@ class Process {
   std::atomic<bool> ending_{false};
   std::timed_mutex writing_;
   std::mutex mutex_;
-  std::int32_t rank_ = 0;
-  std::int32_t ranks_ = 1;
+  std::int32_t rank_;
+  std::int32_t ranks_;
   Store* store_ = nullptr;
   std::atomic<bool> over_{false};
   std::thread thread_;
@@ -98,7 +99,16 @@ std::string name_of(int signal) {
   return signal == SIGTERM ? "SIGTERM" : "SIGHUP";
 }
 
-Process::Process() {
+// Whose messages these are: "rank 2: " in a job of several ranks, once the rank is known.
+std::string message_prefix;
+
+// Ends without a word to the other ranks, who see the connection end.
+[[noreturn]] void end_without_resources() {
+  end_unanswered(message_prefix);
+}
+
+Process::Process(const Identity& identity) : rank_(identity.rank), ranks_(identity.ranks) {
+  if (ranks_ > 1) message_prefix = "rank " + std::to_string(rank_) + ": ";
   const sigset_t set = ending_signals();
   FORESHARD_CHECK(::pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
   thread_ = std::thread([this] { wait_for_signals(); });
@@ -107,12 +117,6 @@ Process::Process() {
 Process::~Process() {
   over_ = true;
   thread_.join();
-}
-
-void Process::is_rank(std::int32_t rank, std::int32_t ranks) {
-  const std::lock_guard lock(mutex_);
-  rank_ = rank;
-  ranks_ = ranks;
 }
 
 void Process::meets_in(Store* store) {
@@ -147,20 +151,16 @@ void Process::interrupted(int signal) {
 void Process::end(const std::string& message, int code) {
   if (ending_.exchange(true))
     for (;;) ::pause();
-  std::int32_t rank = 0, ranks = 1;
   Store* store = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    rank = rank_;
-    ranks = ranks_;
     store = store_;
   }
   // Written in one piece, because the ranks share the launcher's stderr.
-  const std::string who = ranks > 1 ? "rank " + std::to_string(rank) + ": " : "";
-  std::cerr << "error: " + who + message + "\n" << std::flush;
-  if (store != nullptr && ranks > 1) {
+  std::cerr << "error: " + message_prefix + message + "\n" << std::flush;
+  if (store != nullptr && ranks_ > 1) {
     if (code != kRankLost) store->give_up(message);
-    last_words(*store, rank, ranks, kLastWords);
+    last_words(*store, rank_, ranks_, kLastWords);
   }
   static_cast<void>(writing_.try_lock_for(kPatienceWithWriting));
   std::cout << std::flush;
@@ -427,6 +427,7 @@ class Replay {
 }  // namespace
 
 int run(int argc, const char* const* argv, const Executors& executors) {
+  std::set_terminate(end_without_resources);
   const auto arguments = arguments_from({argv + 1, argv + argc});
   if (!arguments) {
     std::cerr << "error: " + arguments.error().message + "\n";
@@ -441,8 +442,7 @@ int run(int argc, const char* const* argv, const Executors& executors) {
     std::cerr << "error: " + identity.error().message + "\n";
     return kBadInput;
   }
-  Process process;
-  process.is_rank(identity->rank, identity->ranks);
+  Process process(*identity);
   return Replay(*arguments, *identity, process, executors).run();
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -70,6 +71,23 @@ class Race {
   }
 
   void run() {
+    try {
+      simulate_all();
+    } catch (...) {  // what is simulated by now may become the answer
+      judge();
+      throw;
+    }
+  }
+
+  std::vector<Seconds> bounds_of_waiting() const {
+    std::vector<Seconds> bounds;
+    bounds.reserve(waiting_.size());
+    for (const std::size_t i : waiting_) bounds.push_back(candidates_[i].estimate.bound);
+    return bounds;
+  }
+
+ private:
+  void simulate_all() {
     if (deadline_.is_over()) return simulate_one();
     // Rounds have a fixed size, so that the simulated candidates do not depend on the number of
     // threads.
@@ -112,14 +130,6 @@ class Race {
     judge();
   }
 
-  std::vector<Seconds> bounds_of_waiting() const {
-    std::vector<Seconds> bounds;
-    bounds.reserve(waiting_.size());
-    for (const std::size_t i : waiting_) bounds.push_back(candidates_[i].estimate.bound);
-    return bounds;
-  }
-
- private:
   // Moves the `most` waiting candidates with the least keys to the front, in order.
   template <class Key>
   void to_front(std::size_t most, Key key) {
@@ -318,6 +328,7 @@ class Race {
       }
       take(*std::move(found[i]));
     }
+    if (simulations_.fault() != nullptr) std::rethrow_exception(simulations_.fault());
   }
 
   void take(Result<Simulated> found) {

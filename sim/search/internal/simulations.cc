@@ -131,8 +131,13 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
   queue_.add(tasks);
   const auto threads =
       std::clamp<std::int64_t>(options_.threads, 1, std::max<std::int64_t>(std::ssize(round), 1));
-  in_threads(threads, [this](std::int64_t) { work(); });
-  if (queue_.has_left()) server_.reset();  // The time limit is reached, for other ranks too.
+  fault_ = nullptr;
+  try {
+    in_threads(threads, [this](std::int64_t) { work(); });
+  } catch (...) {
+    fault_ = std::current_exception();
+  }
+  if (queue_.has_left()) server_.reset();  // Time or memory is over, for other ranks too.
   return std::move(results_);
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,9 +47,12 @@ class Simulations {
   /// \return the errors of team::serve.
   Status welcome(const std::vector<DeviceSubset>& places);
 
-  /// One entry per candidate; nothing where the time was over before its simulation.
+  /// One entry per candidate; nothing where the time, or the memory, was over before its
+  /// simulation.
   using Results = std::vector<std::optional<Result<Simulated>>>;
   Results run(const std::vector<const Candidate*>& round);
+  /// The exception that ended the last round early; null where none did.
+  const std::exception_ptr& fault() const { return fault_; }
 
  private:
   void work();
@@ -60,6 +64,7 @@ class Simulations {
   std::vector<const Candidate*> round_;
   Results results_;
   std::atomic<std::int64_t> done_{0};
+  std::exception_ptr fault_;
   team::TaskQueue queue_;
   std::unique_ptr<net::Server> server_;
   // A cluster caches the routes that it finds: each thread takes a cluster of its own, and later

@@ -232,6 +232,38 @@ TEST(Search, GivesTheBestSoFarWhenItIsStopped) {
   EXPECT_THAT(search_text(study, result, 3), HasSubstr("not looked at: the time was over"));
 }
 
+// Memory that ends after the third simulation: what is simulated by then is judged and shown.
+TEST(Search, GivesTheBestSoFarWhenMemoryEnds) {
+  const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
+  std::atomic<std::int64_t> simulated = 0;
+  const auto found = [&](std::int64_t last, std::int64_t threads, bool best_so_far) {
+    simulated = 0;
+    return run_search(study, {.threads = threads,
+                              .best_so_far = best_so_far,
+                              .why_not = "tp8 pp1",
+                              .progress = [&, last](std::int64_t, std::int64_t) {
+                                if (++simulated >= last) throw std::bad_alloc();
+                              }});
+  };
+  const auto whole = value_of(found(1'000'000, 2, true));
+  EXPECT_FALSE(whole.partial);
+  EXPECT_EQ(whole.missing, "");
+  for (const std::int64_t threads : {1, 2}) {
+    const auto result = value_of(found(3, threads, true));
+    EXPECT_TRUE(result.partial);
+    EXPECT_FALSE(result.certified || result.best_bound);
+    EXPECT_TRUE(result.has_answer());
+    EXPECT_GE(std::ssize(result.simulated), 3);
+    EXPECT_LT(std::ssize(result.simulated), 3 + threads);
+    EXPECT_TRUE(std::ranges::is_sorted(result.simulated, {}, &Simulated::step));
+    EXPECT_GE(result.simulated.front().step, whole.simulated.front().step);
+    EXPECT_THAT(search_text(study, result, 3), HasSubstr("through (out of memory"));
+    EXPECT_THAT(search_json(study, result, 3, {}), HasSubstr("\"missing_resource\": \"out of"));
+    EXPECT_THAT(result.why_not->message, HasSubstr("not looked into: out of memory"));
+  }
+  EXPECT_THROW(static_cast<void>(found(3, 2, false)), std::bad_alloc);
+}
+
 TEST(Search, StopsAtItsTimeLimit) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
   const auto result = value_of(run_search(study, {.time_limit = std::chrono::duration<double>(0)}));

@@ -1,0 +1,1 @@
+UPDATE outcome SET text = 'x'

@@ -1,0 +1,1 @@
+UPDATE question SET text = replace(text, 'fuzzed', 'x')

@@ -1,0 +1,1 @@
+INSERT INTO point VALUES (7, 'k', 'd')

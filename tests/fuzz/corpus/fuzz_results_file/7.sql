@@ -1,0 +1,1 @@
+PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = sql || ' '
