@@ -1,6 +1,8 @@
-// The second engine (workload.h, run_simgrid), which lets SimGrid run the same workload in a process
-// of its own. sim/simulate calls it for `--engine simgrid`. What SimGrid cannot do is refused as
-// kUnsupported. simgrid_module.cc has what that process runs.
+// The second engine (workload.h, run_simgrid), which lets SimGrid run the same workload in a
+// process of its own. sim/simulate calls it for `--engine simgrid`. What SimGrid cannot do is
+// refused as kUnsupported. simgrid_module.cc has what that process runs.
+#include "sim/engine/internal/simgrid.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -21,10 +23,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/index.h"
 
 #include "sim/engine/internal/plan.h"
-#include "sim/engine/internal/simgrid.h"
 #include "sim/engine/workload.h"
 
 namespace foreshard::engine {
@@ -215,6 +217,7 @@ Error failed(const std::string& why) {
 }  // namespace
 
 Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
+  FORESHARD_TRY(may_fork("the engine simgrid"));
   FORESHARD_TRY(fault_in(workload));
   FORESHARD_TRY(obstacle_among_events(workload));
   const Shapes shapes(workload);
