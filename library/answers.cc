@@ -1,244 +1,168 @@
-#include <chrono>
-#include <cmath>
+// The questions that have a type of their own (foreshard/foreshard.h): their words, and the plain
+// values of the JSON that comes back.
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
 
-#include "base/result.h"
-#include "base/yaml/loader.h"
+#include "base/check.h"
 
-#include "sim/report/json.h"
-#include "sim/report/predict.h"
-#include "sim/search/output.h"
-#include "sim/search/search.h"
-#include "sim/study/catalogue.h"
-#include "sim/study/study.h"
-#include "sim/study/tensor_reshard.h"
-#include "strategies/reshard/explain.h"
+#include "sim/search/explain.h"
 
 // Included last: as clang reads the standard, a namespace of the library (search, reshard) may not
 // follow a function with its name in an inline namespace.
-#include "library/foreshard/foreshard.h"
+#include "library/internal/asked.h"
 
 namespace foreshard {
 inline namespace v0 {
 namespace {
 
-[[noreturn]] void fail(const Error& error) {
-  Failure::Kind kind = Failure::Kind::kInvalidInput;
-  switch (error.code) {
-    case Error::Code::kInvalidInput:
-      break;
-    case Error::Code::kInfeasible:
-      kind = Failure::Kind::kInfeasible;
-      break;
-    case Error::Code::kUnsupported:
-      kind = Failure::Kind::kUnsupported;
-      break;
-    case Error::Code::kIo:
-      kind = Failure::Kind::kIo;
-      break;
-  }
-  throw Failure(kind, error.message);
+using nlohmann::json;
+
+Words& add(Words& words, const char* option, const auto& value) {
+  words.emplace_back(option);
+  if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
+    words.push_back(std::to_string(value));
+  else
+    words.emplace_back(value);
+  return words;
 }
 
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) fail(result.error());
-  return *std::move(result);
+// The number, if there is one.
+std::optional<double> number_in(const json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
-void require(bool condition, const char* message) {
-  if (!condition) throw Failure(Failure::Kind::kInvalidInput, message);
-}
-
-std::int64_t whole(Bytes size) {
-  return std::llround(size.in_base());
-}
-
-yaml::Options options_of(const std::vector<Setting>& settings, const std::string& catalogue,
-                         const char* package) {
-  yaml::Options options;
-  options.catalogue = value_of(study::find_catalogue(catalogue, "catalogue", package));
-  for (const Setting& one : settings) options.overrides.push_back({one.key, one.value});
-  return options;
-}
-
-study::LoadedStudy loaded(const Study& study, const char* package, bool sizes_matter) {
-  const auto given = [](const std::string& text) {
-    return text.empty() ? std::nullopt : std::optional<std::string>(text);
-  };
-  return value_of(study::load_study({.study = given(study.file),
-                                     .cluster = given(study.cluster),
-                                     .model = given(study.model),
-                                     .strategy = given(study.strategy),
-                                     .communication = given(study.communication),
-                                     .sizes_matter = sizes_matter},
-                                    options_of(study.settings, study.catalogue, package)));
-}
-
-// The study as options of the command line.
-search::Asked asked_of(const Study& study) {
-  search::Asked asked{.study = study.file};
-  for (const auto& [option, value] :
-       {std::pair("--cluster", &study.cluster), std::pair("--model", &study.model),
-        std::pair("--strategy", &study.strategy),
-        std::pair("--communication", &study.communication)})
-    if (!value->empty()) asked.options.push_back({option, *value});
-  for (const Setting& setting : study.settings)
-    asked.options.push_back({"--set", setting.key + "=" + setting.value});
-  return asked;
-}
-
-Breakdown breakdown_of(const sim::Breakdown& breakdown) {
-  return {.compute = breakdown.compute.in_base(),
-          .optimizer = breakdown.optimizer.in_base(),
-          .tensor_communication = breakdown.tensor.in_base(),
-          .context_communication = breakdown.context.in_base(),
-          .expert_communication = breakdown.expert.in_base(),
-          .pipeline_communication = breakdown.pipeline.in_base(),
-          .data_communication = breakdown.data.in_base(),
-          .host = breakdown.host.in_base(),
-          .pipeline_bubble = breakdown.bubble.in_base()};
-}
-
-Memory memory_of(const sim::Prediction& prediction) {
-  Memory memory{.capacity_bytes = whole(prediction.memory_capacity),
-                .reserve_bytes = whole(prediction.memory_reserve)};
-  if (!prediction.classes.empty())
-    memory.peak_bytes =
-        whole(prediction.classes[static_cast<std::size_t>(prediction.worst_memory)].memory.peak);
-  return memory;
-}
-
-std::optional<double> in_usd(std::optional<Dollars> usd) {
-  return usd ? std::optional(*usd / 1_USD) : std::nullopt;
-}
-
-Prediction answer_of(const report::Report& report) {
-  const sim::Prediction& of = report.prediction;
-  Prediction answer;
-  answer.model = report.subject.model;
-  answer.cluster = report.subject.cluster;
-  answer.strategy = report.subject.strategy;
-  answer.devices = of.devices;
-  answer.feasible = of.fits && !of.interruption;
-  const auto if_it_ends = [&](Seconds time) {
-    return of.interruption ? std::numeric_limits<double>::infinity() : time.in_base();
-  };
-  answer.step_seconds = if_it_ends(of.step);
-  answer.step_seconds_low = if_it_ends(of.low);
-  answer.step_seconds_high = if_it_ends(of.high);
-  if (answer.step_seconds > 0) {
-    answer.samples_per_second = of.samples / answer.step_seconds;
-    answer.tokens_per_second = of.tokens / answer.step_seconds;
-  }
-  answer.tflops_per_device = of.model_tflops_per_device;
-  answer.mfu = of.mfu;
-  answer.breakdown = breakdown_of(of.breakdown);
-  answer.memory = memory_of(of);
-  answer.usd_per_step = in_usd(of.expense.usd());
-  if (of.expense.energy) answer.joules_per_step = of.expense.energy->in_base();
-  if (of.training) answer.training_steps = of.training->steps;
-  for (const sim::Warning& warning : of.warnings) answer.warnings.push_back(warning.message);
-  answer.json = report::to_json(report);
+Prediction prediction_of(std::string text) {
+  const json told = json::parse(text);
+  const json& subject = told["study"];
+  const json& step = told["step"];
+  const json& rates = told["throughput"];
+  const json& parts = told["breakdown_s"];
+  const json& memory = told["memory"];
+  const json& cost = told["cost"];
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Prediction answer{.model = subject["model"],
+                    .cluster = subject["cluster"],
+                    .strategy = subject["strategy"],
+                    .devices = subject["devices"],
+                    .feasible = told["feasible"],
+                    .step_seconds = number_in(step["time_s"]).value_or(kNever),
+                    .step_seconds_low = number_in(step["low_s"]).value_or(kNever),
+                    .step_seconds_high = number_in(step["high_s"]).value_or(kNever),
+                    .samples_per_second = number_in(rates["samples_per_s"]).value_or(0),
+                    .tokens_per_second = number_in(rates["tokens_per_s"]).value_or(0),
+                    .tflops_per_device = number_in(rates["model_tflops_per_gpu"]).value_or(0),
+                    .mfu = number_in(rates["mfu"]).value_or(0),
+                    .breakdown = {.compute = parts["compute"],
+                                  .optimizer = parts["optimizer"],
+                                  .tensor_communication = parts["tp_comm"],
+                                  .context_communication = parts["cp_comm"],
+                                  .expert_communication = parts["ep_comm"],
+                                  .pipeline_communication = parts["pp_comm"],
+                                  .data_communication = parts["dp_comm"],
+                                  .host = parts["host"],
+                                  .pipeline_bubble = parts["pipeline_bubble"]},
+                    .memory = {.peak_bytes = memory["peak_bytes"],
+                               .capacity_bytes = memory["capacity_bytes"],
+                               .reserve_bytes = memory["reserve_bytes"]},
+                    .usd_per_step = number_in(cost["usd_per_step"]),
+                    .joules_per_step = number_in(cost["joules_per_step"])};
+  if (const auto training = cost.find("training"); training != cost.end() && training->is_object())
+    answer.training_steps = number_in((*training)["steps"]);
+  for (const json& warning : told["warnings"]) answer.warnings.push_back(warning["message"]);
+  answer.json = std::move(text);
   return answer;
 }
 
-search::SearchSpace space_of(const std::string& text, const yaml::Options& options) {
-  if (text.empty()) return {};
-  yaml::Loader loader({.catalogue = options.catalogue});
-  return value_of(text.starts_with('{') ? loader.read_text<search::SearchSpace>(text, "space")
-                                        : loader.read_file<search::SearchSpace>(text));
+Candidate candidate_of(const json& told, const std::vector<yaml::Override>& settings) {
+  Candidate candidate{.strategy = told["words"],
+                      .fits = told["fits"],
+                      .step_seconds = told["time_s"],
+                      .step_seconds_low = told["low_s"],
+                      .step_seconds_high = told["high_s"],
+                      .mfu = told["mfu"],
+                      .peak_bytes = told["peak_bytes"],
+                      .idle_devices = told["idle_devices"],
+                      .usd_per_step = number_in(told["usd_per_step"])};
+  for (const yaml::Override& setting : settings)
+    candidate.settings.push_back({setting.path, setting.value});
+  return candidate;
 }
 
-Candidate candidate_of(const search::Simulated& one) {
-  Candidate candidate{.strategy = foreshard::describe(one.strategy),
-                      .settings = {},
-                      .fits = one.fits,
-                      .step_seconds = one.step.in_base(),
-                      .step_seconds_low = one.low.in_base(),
-                      .step_seconds_high = one.high.in_base(),
-                      .mfu = one.mfu,
-                      .peak_bytes = whole(one.peak),
-                      .idle_devices = one.idle,
-                      .usd_per_step = in_usd(one.usd)};
-  for (yaml::Override& setting : search::settings_of(one))
-    candidate.settings.push_back({std::move(setting.path), std::move(setting.value)});
-  return candidate;
+SearchResult found_in(std::string text) {
+  const auto read = search::read_result(text);
+  FORESHARD_CHECK(read.has_value());
+  if (!read->is_of_model())
+    throw Failure(Failure::Kind::kUnsupported,
+                  "search: the study is of a graph; run({\"search\", ...}) searches it");
+  const json told = json::parse(text);
+  SearchResult result{.considered = told["considered"],
+                      .certified = told["certified"],
+                      .gap = told["gap"],
+                      .partial = told["partial"],
+                      .needs_hosts = told["needs_hosts"]};
+  for (std::size_t i = 0; i < told["best"].size(); ++i)
+    result.best.push_back(candidate_of(told["best"][i], read->settings[i]));
+  result.json = std::move(text);
+  return result;
+}
+
+ReshardPlan plan_in(std::string text) {
+  const json told = json::parse(text);
+  const json& chosen = told["plan"];
+  ReshardPlan plan{.name = chosen["name"],
+                   .seconds = chosen["time_s"],
+                   .lower_bound_seconds = told["lower_bound"]["time_s"]};
+  for (const json& step : chosen["steps"])
+    plan.steps.push_back({.primitive = step["primitive"],
+                          .axes = step["axes"],
+                          .seconds = step["closed_form_s"],
+                          .bytes = step["exact_total_bytes"]});
+  if (const auto baseline = told.find("baseline"); baseline != told.end() && baseline->is_object())
+    plan.baseline_seconds = (*baseline)["time_s"];
+  plan.json = std::move(text);
+  return plan;
+}
+
+Words with_study(const char* command, const Study& study) {
+  Words words = words_of(study);
+  words.emplace(words.begin(), command);
+  return add(words, "--format", "json");
 }
 
 }  // namespace
 
-Prediction predict(const Study& study, const PredictOptions& options, const char* package) {
-  const bool simgrid = options.engine == Engine::kSimgrid;
-  const sim::SimulateOptions how{
-      .engine = simgrid ? sim::EngineKind::kSimgrid : sim::EngineKind::kFluid,
-      .granularity = simgrid ? sim::Granularity::kStepwise : sim::Granularity::kFlat,
-      .timeline = !options.trace.empty()};
-  return answer_of(value_of(report::predict(loaded(study, package, true), how, options.trace)));
+Prediction predict(const Study& study, const PredictOptions& options, const char* package,
+                   const Hooks& hooks) {
+  Words words = with_study("simulate", study);
+  if (options.engine == Engine::kSimgrid) add(words, "--engine", "simgrid");
+  if (!options.trace.empty()) add(words, "--trace", options.trace);
+  return prediction_of(library::asked(words, hooks, library::catalogue_of(study, package)).text);
 }
 
-SearchResult search(const Study& study, const SearchOptions& options, const char* package) {
-  require(!options.level || (*options.level >= 0 && *options.level <= 3), "level: 0, 1, 2 or 3");
-  require(options.simulate >= 1, "simulate: at least 1");
-  require(options.threads >= 1, "threads: at least 1");
-  require(options.top >= 0 && options.certify >= 0 && options.budget_seconds >= 0,
-          "top, certify and budget_seconds cannot be negative");
-  const study::LoadedStudy question = loaded(study, package, false);
-  search::SearchOptions how;
-  how.space = space_of(options.space, options_of({}, study.catalogue, package));
-  if (options.level) how.space.level = *options.level;
-  how.simulate = options.simulate;
-  how.certify = options.certify;
-  how.threads = options.threads;
-  if (options.budget_seconds > 0)
-    how.time_limit = std::chrono::duration<double>(options.budget_seconds);
-  const search::SearchResult found = value_of(search::run_search(question, how));
-  SearchResult result;
-  for (const search::Simulated& one : found.simulated) {
-    if (std::ssize(result.best) == options.top) break;
-    result.best.push_back(candidate_of(one));
-  }
-  result.considered = found.considered;
-  result.certified = found.certified;
-  result.gap = found.gap();
-  result.partial = found.partial;
-  result.needs_hosts = found.needs_hosts();
-  result.json = search::search_json(question, found, options.top, asked_of(study));
-  return result;
+SearchResult search(const Study& study, const SearchOptions& options, const char* package,
+                    const Hooks& hooks) {
+  Words words = with_study("search", study);
+  add(words, "--top", options.top);
+  add(words, "--simulate", options.simulate);
+  add(words, "--certify", options.certify);
+  add(words, "--threads", options.threads);
+  if (!options.space.empty()) add(words, "--space", options.space);
+  if (options.level) add(words, "--level", *options.level);
+  if (options.budget_seconds != 0)
+    add(words, "--budget", std::to_string(options.budget_seconds) + " s");
+  return found_in(library::asked(words, hooks, library::catalogue_of(study, package)).text);
 }
 
-ReshardPlan reshard(const Resharding& resharding, const char* package) {
-  const reshard::Explanation explanation = value_of(study::explain(
-      value_of(study::load_reshard({.tensor = resharding.tensor,
-                                    .from = resharding.from,
-                                    .to = resharding.to,
-                                    .cluster = resharding.cluster},
-                                   options_of(resharding.settings, resharding.catalogue, package))),
-      {}));
-  const reshard::Choice& choice = explanation.choice;
-  const reshard::Plan& chosen = choice.best().plan;
-  ReshardPlan plan;
-  plan.name = chosen.name;
-  for (std::size_t i = 0; i < chosen.steps.size(); ++i) {
-    const reshard::Step& step = chosen.steps[i];
-    ReshardStep shown{.primitive = std::string(name_of(step.primitive)),
-                      .axes = {},
-                      .seconds = explanation.steps[i].time.in_base(),
-                      .bytes = whole(explanation.steps[i].volume.exact_total)};
-    for (const Axis axis : step.axes)
-      shown.axes.push_back(step.to.mesh.axes[static_cast<std::size_t>(axis)].name);
-    plan.steps.push_back(std::move(shown));
-  }
-  plan.seconds = choice.best().time().in_base();
-  if (choice.baseline)
-    plan.baseline_seconds = choice.alternatives[*choice.baseline].time().in_base();
-  plan.lower_bound_seconds = choice.bound.time.in_base();
-  plan.json = reshard::to_json(explanation);
-  return plan;
-}
-
-std::string version() {
-  return FORESHARD_VERSION;
+ReshardPlan reshard(const Resharding& resharding, const char* package, const Hooks& hooks) {
+  Words words{"reshard"};
+  add(words, "--tensor", resharding.tensor);
+  add(words, "--from", resharding.from);
+  add(words, "--to", resharding.to);
+  add(words, "--cluster", resharding.cluster);
+  for (const Setting& one : resharding.settings) add(words, "--set", one.key + "=" + one.value);
+  add(words, "--format", "json");
+  return plan_in(library::asked(words, hooks, library::catalogue_of(resharding, package)).text);
 }
 
 }  // namespace v0
