@@ -64,7 +64,7 @@ class Calls {
          "cluster.fabric={kind: single-switch}", "--level", "0", "--simulate", "1", "--certify",
          "0", "--down", one({"node1", "node7"}), "--format", format},
         {"explain", one({"nothing.json", "gpt-1.7b-a100-8"})},
-        {"check", "configs/studies/gpt-1.7b-a100-8.yaml"},
+        {"check", FORESHARD_SOURCE_DIR "/configs/studies/gpt-1.7b-a100-8.yaml"},
         {"calibrate", "--collectives", "no-such-file.csv"},
         {"version", "--format", format},
         {"help", one({"simulate", "search", "topology"})},
