@@ -5,15 +5,14 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
+#include "base/caller.h"
 #include "base/descriptor.h"
 #include "base/limits.h"
 #include "base/quantity.h"
@@ -31,26 +30,17 @@ Error system_fault(const std::filesystem::path& path, const char* verb) {
   return fault(path, std::string("cannot ") + verb + ": " + std::strerror(errno));
 }
 
-using FileId = std::pair<dev_t, ino_t>;
-
-FileId id_of(const struct stat& status) {
+ProtectedFiles::Id id_of(const struct stat& status) {
   return {status.st_dev, status.st_ino};
 }
 
-struct Protected {
-  std::mutex mutex;
-  bool on = false;
-  std::map<FileId, std::string> outputs;  // With the option that names each.
-  std::set<FileId> inputs;                // Files that were read.
-};
-
-Protected& protected_files() {
-  static Protected all;
-  return all;
+ProtectedFiles& protected_files() {
+  static ProtectedFiles of_program;
+  return current_caller == nullptr ? of_program : current_caller->files;
 }
 
 Status note(const std::filesystem::path& path, const struct stat& status) {
-  Protected& files = protected_files();
+  ProtectedFiles& files = protected_files();
   const std::lock_guard lock(files.mutex);
   if (!files.on || !S_ISREG(status.st_mode)) return {};
   if (const auto output = files.outputs.find(id_of(status)); output != files.outputs.end())
@@ -110,6 +100,11 @@ const Result<std::string>& read_stdin(Bytes largest) {
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) {
   struct stat status {};
   largest = limits::raised(largest);
+  if (path == kStdin && current_caller != nullptr) {
+    if (current_caller->input.size() > static_cast<std::size_t>(largest.in_base()))
+      return too_large(path, largest);
+    return current_caller->input;
+  }
   if (path == kStdin) {
     if (::fstat(STDIN_FILENO, &status) == 0) FORESHARD_TRY(note(path, status));
     return read_stdin(largest);
@@ -124,7 +119,7 @@ Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) 
 }
 
 void protect_inputs(const std::vector<NamedOutput>& outputs) {
-  Protected& files = protected_files();
+  ProtectedFiles& files = protected_files();
   const std::lock_guard lock(files.mutex);
   files.on = true;
   for (const auto& [option, path] : outputs) {

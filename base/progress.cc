@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/caller.h"
+
 namespace foreshard {
 namespace {
 
@@ -25,6 +27,7 @@ bool is_set(const char* variable) {
 }  // namespace
 
 TerminalTraits stderr_traits() {
+  if (current_caller != nullptr) return {.interactive = false, .escapes = false};
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
   const bool interactive = ::isatty(STDERR_FILENO) == 1 && !dumb && !is_set("CI");
@@ -56,6 +59,10 @@ Progress::Progress(std::string what, std::int64_t total, TerminalTraits traits)
 
 void Progress::tick(std::int64_t steps) {
   const std::int64_t done = done_.fetch_add(steps, std::memory_order_relaxed) + steps;
+  if (current_caller != nullptr) {
+    end_if_asked();
+    if (current_caller->progress) current_caller->progress(what_, done, total_);
+  }
   if (!traits_.interactive) return;
   const auto now = Clock::now();
   auto due = next_draw_.load(std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 ///
 /// It appears only on a terminal, after a second, and is erased at the end. It stays silent where
 /// stderr is not a terminal, `TERM` is `dumb` or unset, or `CI` is set; `NO_COLOR` leaves out
-/// escape sequences.
+/// escape sequences. A Caller is told instead.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,7 @@ class Progress {
   ~Progress();
 
   /// Counts `steps` more of `total` as done.
+  /// \throws CallEnded (end_if_asked)
   void tick(std::int64_t steps = 1);
 
  private:

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/caller.h"
+
 namespace foreshard {
 
 void in_threads(std::int64_t count, const std::function<void(std::int64_t)>& work) {
@@ -27,7 +29,10 @@ void in_threads(std::int64_t count, const std::function<void(std::int64_t)>& wor
     std::vector<std::jthread> threads;
     for (std::int64_t i = 1; i < std::min(count, kMostThreads); ++i) {
       try {
-        threads.emplace_back([&call, i] { call(i); });
+        threads.emplace_back([&call, i, caller = current_caller] {
+          const CalledBy called(caller);
+          call(i);
+        });
       } catch (const std::exception&) {  // no thread, or no memory for one
         break;
       }

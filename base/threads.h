@@ -14,8 +14,8 @@ namespace foreshard {
 inline constexpr std::int64_t kMostThreads = 1024;
 
 /// Calls `work(0)` on this thread and `work(1)` ... `work(count - 1)` on threads of their own, and
-/// waits for all of them. Each call takes its tasks from what all of them share: where the system
-/// gives no more threads, those that there are do the rest.
+/// waits for all of them. They belong to this thread's Caller. Each call takes its tasks from what
+/// all of them share: where the system gives no more threads, those that there are do the rest.
 /// \return by throwing the first exception that a call threw, once all have ended.
 void in_threads(std::int64_t count, const std::function<void(std::int64_t)>& work);
 

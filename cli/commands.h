@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -51,5 +52,15 @@ std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs);
 
 /// The program: reads the command line, runs one command, and returns the exit code.
 int run(int argc, char** argv);
+
+/// Where the catalogue is, as arguments of study::find_catalogue().
+struct CatalogueFolder {
+  std::string given{};
+  std::string_view by = "--configs";
+  std::string last{};
+};
+/// Runs the command that `words` are, without the name of the program, and installs no signal
+/// handlers. Output goes where cli/output.h says.
+int run(const std::vector<std::string>& words, const CatalogueFolder& catalogue);
 
 }  // namespace foreshard::cli

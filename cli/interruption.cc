@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "base/caller.h"
 #include "cli/exit_code.h"
 
 namespace foreshard::cli {
@@ -26,17 +27,25 @@ void on_signal(int) {
 }  // namespace
 
 Interruption::Interruption(FinishedResults kept) {
+  if (current_caller != nullptr) {
+    current_caller->keeps_results = true;
+    return;
+  }
   asked_once = 0;
   stored = kept == FinishedResults::kStored ? 1 : 0;
   before_ = std::signal(SIGINT, on_signal);
 }
 
 Interruption::~Interruption() {
+  if (current_caller != nullptr) {
+    current_caller->keeps_results = false;
+    return;
+  }
   std::signal(SIGINT, before_);
 }
 
 bool Interruption::asked() {
-  return asked_once != 0;
+  return current_caller != nullptr ? current_caller->wants_an_end() : asked_once != 0;
 }
 
 }  // namespace foreshard::cli

@@ -1,6 +1,7 @@
 /// \file
 /// Handles Ctrl-C while a command has results to keep: the first Ctrl-C asks the command to finish,
-/// the second one ends the program.
+/// the second one ends the program. If the program is a library, its Caller (base/caller.h) is
+/// asked instead.
 ///
 ///     const Interruption interruption;
 ///     while (!interruption.asked()) ...
@@ -28,7 +29,7 @@ class Interruption {
   static bool asked();
 
  private:
-  void (*before_)(int);
+  void (*before_)(int) = nullptr;
 };
 
 }  // namespace foreshard::cli

@@ -229,6 +229,13 @@ Result<StudyOptions> StudyOptions::of(const search::Asked& asked) {
   return options;
 }
 
+Result<search::SearchSpace> space_of(const std::string& given, const Environment& environment) {
+  if (given.empty()) return search::SearchSpace{};
+  yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
+  return given.starts_with('{') ? loader.read_text<search::SearchSpace>(given, "command line")
+                                : loader.read_file<search::SearchSpace>(given);
+}
+
 void add_operation(Declaration& declaration, std::string& operation) {
   std::vector<std::string> words = calibrate::nccl_tests_operations();
   words.insert(words.begin(), kFromFile);

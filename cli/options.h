@@ -13,6 +13,7 @@
 #include "cli/declaration.h"
 
 #include "sim/search/asked.h"
+#include "sim/search/space.h"
 #include "sim/study/study.h"
 
 namespace foreshard::cli {
@@ -60,6 +61,9 @@ class StudyOptions {
   std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_, measured_;
   std::vector<std::string> sets_;
 };
+
+/// What --space says: the space in a file, or in YAML in braces; the whole one if it is empty.
+Result<search::SearchSpace> space_of(const std::string& given, const Environment& environment);
 
 /// Adds --op, the operation of nccl-tests output whose text names none.
 void add_operation(Declaration& declaration, std::string& operation);

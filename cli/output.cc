@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/caller.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/progress.h"
@@ -23,7 +24,8 @@ namespace foreshard::cli {
 namespace {
 
 bool tells_its_severity(std::string_view message) {
-  return message.starts_with("error:") || message.find(": error:") != std::string_view::npos;
+  return message.starts_with("error:") || message.starts_with("internal error:") ||
+         message.find(": error:") != std::string_view::npos;
 }
 
 // A variable of the environment; empty if it is not set.
@@ -32,26 +34,48 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// Tells the caller, or prints to stderr.
+void tell(Caller::Message message) {
+  if (current_caller != nullptr) {
+    current_caller->tell(std::move(message));
+    return;
+  }
+  if (message.is_error && !tells_its_severity(message.text)) std::cerr << "error: ";
+  std::cerr << printable(message.text);
+  if (!message.text.ends_with('\n')) std::cerr << '\n';
+  if (!message.help.empty()) std::cerr << "   help: " << printable(message.help) << '\n';
+}
+
 }  // namespace
 
 ExitCode fail(const Error& error) {
-  return fail(error.message);
-}
-
-ExitCode fail(std::string_view message, std::string_view help) {
-  if (!tells_its_severity(message)) std::cerr << "error: ";
-  std::cerr << printable(message);
-  if (!message.ends_with('\n')) std::cerr << '\n';
-  if (!help.empty()) std::cerr << "   help: " << printable(help) << '\n';
+  tell({.is_error = true, .code = error.code, .text = error.message, .help = {}});
   return kBadInput;
 }
 
+ExitCode fail(std::string_view message, std::string_view help) {
+  tell({.is_error = true,
+        .code = Error::Code::kInvalidInput,
+        .text = std::string(message),
+        .help = std::string(help)});
+  return kBadInput;
+}
+
+ExitCode fail_internally(std::string_view message) {
+  fail(fmt::format("internal error: {}", message));
+  return kInternalError;
+}
+
 void note(std::string_view message) {
-  std::cerr << printable(message) << '\n';
+  tell({.is_error = false, .code = {}, .text = std::string(message), .help = {}});
 }
 
 Status write_result(const std::string& path, std::string_view text) {
   if (!path.empty() && path != "-") return write_file(path, text);
+  if (current_caller != nullptr) {
+    current_caller->output += text;
+    return {};
+  }
   const bool to_terminal = isatty(STDOUT_FILENO) == 1;
   constexpr auto kAll = std::numeric_limits<std::size_t>::max();
   if (to_terminal)
@@ -91,7 +115,8 @@ Paper paper_for(const std::string& path) {
   constexpr std::size_t kWidest = 140;
   const std::string terminal = variable("TERM");
   const std::string width = variable("COLUMNS");
-  const bool is_terminal = (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
+  const bool is_terminal = current_caller == nullptr && (path.empty() || path == "-") &&
+                           isatty(STDOUT_FILENO) == 1;
   Paper paper{.colour = is_terminal && variable("NO_COLOR").empty() && !terminal.empty() &&
                         terminal != "dumb"};
   winsize size{};

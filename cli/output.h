@@ -1,6 +1,7 @@
 /// \file
 /// Output of results and messages. Results go to stdout or a file, completely or not at all;
-/// messages go to stderr.
+/// messages go to stderr. If the program is a library, both go to its
+/// Caller (base/caller.h).
 #pragma once
 
 #include <condition_variable>
@@ -19,6 +20,9 @@ namespace foreshard::cli {
 /// the exit code. An unreadable file is a wrong argument, so kIo gives kBadInput like other codes.
 ExitCode fail(const Error& error);
 ExitCode fail(std::string_view message, std::string_view help = {});
+/// Prints the message after "internal error: ".
+/// \return kInternalError
+ExitCode fail_internally(std::string_view message);
 
 /// Prints a remark to stderr.
 void note(std::string_view message);

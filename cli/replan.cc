@@ -51,7 +51,8 @@ class Replan final : public Command {
                        "Until processes and communicators are there again.");
     declaration.option("--storage", "RATE", storage_,
                        "What checkpoints are read at, by all ranks together.");
-    declaration.option("--space", "FILE", space_, "Which strategies to try (schema: search).");
+    declaration.option("--space", "FILE", space_,
+                       "Which strategies to try (schema: search): a file or YAML in braces.");
     declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
     declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
     declaration.count("--certify", certify_, 0,
@@ -82,10 +83,7 @@ class Replan final : public Command {
  private:
   Result<elastic::ReplanOptions> options_of(const Environment& environment) const {
     elastic::ReplanOptions options{.search = {}, .keep = keep_, .costs = {}};
-    if (!space_.empty()) {
-      yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
-      FORESHARD_ASSIGN(options.search.space, loader.read_file<search::SearchSpace>(space_));
-    }
+    FORESHARD_ASSIGN(options.search.space, space_of(space_, environment));
     if (level_ > 3) return Error{Error::Code::kInvalidInput, "--level: 0, 1, 2 or 3"};
     if (level_ >= 0) options.search.space.level = level_;
     options.search.simulate = simulate_;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/scratch_folder.h"
@@ -129,6 +130,7 @@ std::optional<int> ended(pid_t child) {
 
 Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
                     bool results_to_stderr) {
+  FORESHARD_TRY(may_fork("foreshard-replay"));
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());

@@ -5,16 +5,15 @@
 #include <csignal>
 #include <exception>
 #include <fmt/format.h>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "base/limits.h"
-#include "base/printable.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -147,9 +146,9 @@ std::vector<std::string> words_of(int argc, char** argv) {
 }
 
 Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
-                             const std::string& configs) {
+                             const CatalogueFolder& folder) {
   FORESHARD_ASSIGN(auto catalogue,
-                   study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS));
+                   study::find_catalogue(folder.given, folder.by, folder.last));
   for (const DeclaredCommand& one : declared)
     if (one.app->parsed()) {
       protect_inputs(outputs_of(*one.app));
@@ -163,19 +162,24 @@ Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
 int run(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGABRT, on_abort);
+  return run(words_of(argc, argv), {.last = FORESHARD_SOURCE_CONFIGS});
+}
 
+int run(const std::vector<std::string>& words, const CatalogueFolder& catalogue) {
   CLI::App app;
   std::string configs;
   const auto declared = declare_all(app, configs);
 
   if (const Status fault = limits::fault_in_factor(); !fault.ok()) return fail(fault.error());
-  const std::vector<std::string> words = words_of(argc, argv);
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);
   try {
     app.parse(std::vector<std::string>(
         words.rbegin(), words.rend()));  // the parser takes the words in reverse order
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    std::ostringstream help;
+    const int code = app.exit(success, help, help);
+    const Status written = write_result({}, help.str());
+    return written.ok() ? code : fail(written.error());
   } catch (const CLI::ParseError& error) {
     const CLI::App& command = innermost(app);
     const auto extras = app.remaining(true);
@@ -190,12 +194,12 @@ int run(int argc, char** argv) {
                 "for example: " + first_example(command) + "; see " + help_line(command));
   }
   try {
-    const Result<ExitCode> code = run_command(declared, configs);
+    const Result<ExitCode> code = run_command(
+        declared, configs.empty() ? catalogue : CatalogueFolder{.given = configs});
     return code ? *code : fail(code.error());
   } catch (const std::exception& error) {
     if (!missing_resource(std::current_exception()).empty()) throw;
-    std::cerr << "internal error: " << printable(error.what()) << '\n';
-    return kInternalError;
+    return fail_internally(error.what());
   }
 }
 

@@ -32,7 +32,8 @@ class Search final : public Command {
   void declare(Declaration& declaration) override {
     declaration_ = declaration;
     study_.declare(declaration);
-    declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
+    declaration.option("--space", "FILE", space_,
+                       "Which values to try (schema: search): a file or YAML in braces.");
     declaration.flag("--any-framework", any_framework_,
                      "Also try strategies that the study's framework has no options for, such as "
                      "any set of recomputed parts.");
@@ -70,10 +71,7 @@ class Search final : public Command {
       return team.identity.rank > 0 ? helped(study, team) : of_graph(study, environment);
     if (!rules_.empty()) return fail("--rules: only a study with a graph is split by rules");
     search::SearchOptions options;
-    if (!space_.empty()) {
-      yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
-      FORESHARD_ASSIGN(options.space, loader.read_file<search::SearchSpace>(space_));
-    }
+    FORESHARD_ASSIGN(options.space, space_of(space_, environment));
     if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
     if (level_ >= 0) options.space.level = level_;
     options.space.any_framework = options.space.any_framework || any_framework_;

@@ -110,6 +110,23 @@ if(NOT FORESHARD_ONNX STREQUAL "OFF")
   foreshard_wanted(FORESHARD_ONNX ${FORESHARD_ONNX_FOUND} "libonnx with protobuf")
 endif()
 
+# Python with its headers and pybind11, for the package foreshard.
+set(FORESHARD_PYTHON_FOUND FALSE)
+if(NOT FORESHARD_PYTHON STREQUAL "OFF")
+  find_package(Python3 3.10 QUIET COMPONENTS Interpreter Development.Module)
+  find_path(PYBIND11_INCLUDE_DIR pybind11/pybind11.h)
+  mark_as_advanced(PYBIND11_INCLUDE_DIR)
+  if(Python3_FOUND AND PYBIND11_INCLUDE_DIR)
+    set(FORESHARD_PYTHON_FOUND TRUE)
+    add_library(ForeshardPython::pybind11 INTERFACE IMPORTED GLOBAL)
+    set_target_properties(ForeshardPython::pybind11 PROPERTIES
+      INTERFACE_LINK_LIBRARIES Python3::Module
+      INTERFACE_INCLUDE_DIRECTORIES ${PYBIND11_INCLUDE_DIR}
+      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${PYBIND11_INCLUDE_DIR};${Python3_INCLUDE_DIRS}")
+  endif()
+  foreshard_wanted(FORESHARD_PYTHON ${FORESHARD_PYTHON_FOUND} "Python 3.10 with its headers and pybind11")
+endif()
+
 # One line per optional part: what it is for and whether this build can have it.
 function(foreshard_print_summary)
   set(cuda "${FORESHARD_CUDA_MISSING} not found (only foreshard-replay on GPUs needs it)")
@@ -136,12 +153,19 @@ function(foreshard_print_summary)
   elseif(FORESHARD_ONNX_FOUND)
     set(onnx "${ONNX_LIBRARY}, protobuf ${Protobuf_VERSION}")
   endif()
+  set(python "headers or pybind11 not found (only `import foreshard` needs them)")
+  if(FORESHARD_PYTHON STREQUAL "OFF")
+    set(python "off")
+  elseif(FORESHARD_PYTHON_FOUND)
+    set(python "Python ${Python3_VERSION}, ${PYBIND11_INCLUDE_DIR}/pybind11")
+  endif()
   message(STATUS "foreshard ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, "
                  "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   message(STATUS "  CUDA + NCCL  ${cuda}")
   message(STATUS "  MPI          ${mpi}")
   message(STATUS "  BLAS         ${blas}")
   message(STATUS "  ONNX         ${onnx}")
+  message(STATUS "  Python       ${python}")
   message(STATUS "  tests ${FORESHARD_TESTS}, benchmarks ${FORESHARD_BENCHMARKS}, "
                  "fuzzers ${FORESHARD_FUZZERS}")
 endfunction()

@@ -16,6 +16,12 @@ install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE NOTICE
 
 include(ForeshardPackage)
 
+# The Python package, left out where it was not built; it finds the catalogue in share/.
+if(FORESHARD_PYTHON_FOUND)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/python/foreshard DESTINATION lib/python3/dist-packages OPTIONAL
+    PATTERN __pycache__ EXCLUDE)
+endif()
+
 find_program(HELP2MAN_PROGRAM help2man)
 mark_as_advanced(HELP2MAN_PROGRAM)
 install(CODE "
@@ -27,4 +33,11 @@ install(CODE "
 set(CPACK_PACKAGE_VENDOR "The foreshard authors")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)  # Apache-2.0
 set(CPACK_GENERATOR TGZ)
+# cpack -G DEB
+set(CPACK_PACKAGE_CONTACT "The foreshard authors")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3 (>= 3.10)")
+set(CPACK_STRIP_FILES ON)
 include(CPack)

@@ -50,9 +50,11 @@ add_library(foreshard_package STATIC ${objects})
 set_target_properties(foreshard_package PROPERTIES OUTPUT_NAME foreshard LINKER_LANGUAGE CXX)
 
 # Headers alone are not needed to link; foreshardConfig.cmake finds the others.
-list(REMOVE_ITEM others Boost::headers nlohmann_json::nlohmann_json)
+list(REMOVE_ITEM others Boost::headers CLI11::CLI11 nlohmann_json::nlohmann_json)
+set(found_by_package fmt::fmt yaml-cpp OpenSSL::Crypto ONNX::onnx Threads::Threads Ceres::ceres EXPAT::EXPAT
+  ZLIB::ZLIB SQLite::SQLite3 tomlplusplus::tomlplusplus Cbc::cbc)
 foreach(one IN LISTS others)
-  if(NOT one MATCHES "^(fmt::fmt|yaml-cpp|OpenSSL::Crypto|ONNX::onnx|Threads::Threads)$")
+  if(NOT one IN_LIST found_by_package)
     message(FATAL_ERROR "cmake/foreshardConfig.cmake.in does not find ${one}, which the library needs")
   endif()
 endforeach()

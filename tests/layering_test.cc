@@ -50,7 +50,6 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "sim/search/graph/",
     "sim/sweep/",
     "sim/elastic/",
-    "library/",
     "validate/measurement/",
     "validate/replay/",
     "validate/replay/host/",
@@ -59,6 +58,8 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "validate/",
     "evidence/",
     "cli/",
+    "library/",
+    "python/",
 });
 
 // A line of a layer's file that contains `text` must be in a file whose path begins as one of
@@ -96,6 +97,7 @@ const std::vector<Confined>& confined() {
       {"include zlib", {"base/gzip/"}, "gzip is read by one file"},
       {"include toml++/", {"strategies/launch/settings_toml.cc"}, "TOML is read by one file"},
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},
+      {"include pybind11", {"python/"}, "Python is spoken by its module"},
       {"zero_stage",
        {"strategies/parallelism/strategy.", "strategies/parallelism/strategy_faults.",
         "strategies/parallelism/expert_faults.", "strategies/parallelism/memory_saver_faults.",
@@ -223,7 +225,7 @@ TEST(Layering, EveryFileKeepsTheRules) {
   const fs::path root = FORESHARD_SOURCE_DIR;
   std::size_t files = 0;
   for (const char* folder : {"base", "topology", "strategies", "sim", "library", "validate",
-                             "evidence", "cli", "tests", "bench"}) {
+                             "evidence", "cli", "python", "tests", "bench"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const auto kind = entry.path().extension();
@@ -265,6 +267,7 @@ TEST(LayeringChecker, CatchesEachKindOfBreach) {
       {"sim/engine/x.cc", "#include <boost/graph/dijkstra_shortest_paths.hpp>\n", "own matter"},
       {"topology/x.h", "#pragma once\n#include <boost/graph/dag.hpp>\n", "in a public header"},
       {"sim/report/x.cc", "#include <CLI/CLI.hpp>\n", "read by the commands"},
+      {"library/x.cc", "#include <pybind11/pybind11.h>\n", "Python is spoken by its module"},
       {"sim/report/x.cc", "  std::cout << 1;\n", "the commands print them"},
       {"topology/x.cc", "  std::cerr << 1;\n", "messages are values"},
       {"topology/x.cc", "  std::exit(2);\n", "only main ends the program"},

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/file.h"
 #include "base/net/faults.h"
 #include "base/net/socket.h"
@@ -172,6 +173,7 @@ std::optional<std::int64_t> whole_number_in(std::string_view text) {
 }
 
 Environment environment() {
+  if (current_caller != nullptr) return [](const std::string&) { return std::nullopt; };
   return [](const std::string& name) {
     const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
     return value ? std::optional<std::string>(value) : std::nullopt;

@@ -30,7 +30,7 @@ struct Identity {
 
 /// Looks up a variable of the environment; empty where it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-/// The environment of this process.
+/// The environment of this process; without variables for a Caller, which asks for itself alone.
 Environment environment();
 
 /// The identity from RANK, WORLD_SIZE and LOCAL_RANK (set by torchrun or by hand), else

@@ -1,6 +1,7 @@
 /// \file
 /// foreshard as a library: how long a training step takes and what memory and money it needs, which
-/// strategy is the fastest that fits, and how a tensor moves between two layouts.
+/// strategy is the fastest that fits, how a tensor moves between two layouts, and every other
+/// command of the program.
 ///
 ///     foreshard::Study study{.file = "gpt3-175b-a100-1024"};
 ///     study.set("strategy.tensor_parallel", 4).set("strategy.data_parallel", 16);
@@ -8,16 +9,18 @@
 ///     // prediction.step_seconds, prediction.memory.peak_bytes, prediction.json, ...
 ///
 /// A question is plain data in the words of the command line (docs/library.md). An answer is plain
-/// data, with the JSON that the `foreshard` command prints. A question that cannot be answered
-/// throws Failure. Functions keep nothing between calls and may be called from several threads at
-/// once.
+/// data, with the JSON that the `foreshard` command prints: the library runs the very command. A
+/// question that cannot be answered throws Failure. Functions keep nothing between calls and may be
+/// called from several threads at once.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,6 +32,16 @@
 namespace foreshard {
 inline namespace v0 {  // may change; also keeps these names apart from those inside the library
 
+/// A fault or a remark, as the program prints it.
+struct Message {
+  bool is_error = false;
+  std::string text = {};    ///< All of it, for people.
+  std::string file = {};    ///< File with the fault; empty if it is in none. The others are then 0.
+  int line = 0;             ///< From 1.
+  int column = 0;           ///< From 1.
+  std::string remedy = {};  ///< What to write instead; empty if nothing is known.
+};
+
 /// Why there is no answer. what() is for people: for a fault in a file it names file, line and
 /// column, what is legal and a remedy, and all faults of a study at once.
 class Failure : public std::runtime_error {
@@ -36,14 +49,47 @@ class Failure : public std::runtime_error {
   enum class Kind {
     kInvalidInput,  ///< A file, a key or a value is wrong.
     kInfeasible,    ///< Well formed, but the cluster cannot run it: no route between two devices.
-    kUnsupported,   ///< Right, but not implemented or not built in.
+    kUnsupported,   ///< Right, but not implemented, not built in or not allowed here.
     kIo,            ///< A file or folder cannot be read or written.
   };
-  Failure(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Failure(Kind kind, const std::string& message, Message first = {})
+      : std::runtime_error(message), kind_(kind), first_(std::move(first)) {}
   Kind kind() const { return kind_; }
+  /// The first fault, with its place.
+  const Message& first() const { return first_; }
 
  private:
   Kind kind_;
+  Message first_;
+};
+
+/// A check of foreshard's own failed: a bug. The process goes on.
+class InternalError : public std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+/// Hooks::stop ended a call that had no results to keep.
+class Cancelled : public std::runtime_error {
+ public:
+  Cancelled() : std::runtime_error("interrupted") {}
+};
+
+/// Whether a call is to end before it is done.
+enum class Stop {
+  kNo,
+  kFinish,  ///< A search, a sweep and the like give what they have so far; others end at once.
+  kNow,
+};
+
+/// How a call meets its surroundings.
+struct Hooks {
+  /// Called often and from any thread.
+  std::function<Stop()> stop = {};
+  /// Tells how far long work is; `total` is 0 if it is unknown. Called from any thread.
+  std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
+  std::string input = {};  ///< What the file name "-" reads.
+  /// Without it, what runs in another process (the engine simgrid, replay) is refused.
+  bool may_fork = true;
 };
 
 /// A value that replaces one in the files, like `--set KEY=VALUE`.
@@ -129,19 +175,20 @@ struct Prediction {
   double mfu = 0;                 ///< The same rate as a part of the device's peak.
   Breakdown breakdown;
   Memory memory;
-  std::optional<double> usd_per_step;     ///< Nothing where the price of a device is not known.
-  std::optional<double> joules_per_step;  ///< Nothing where the power of a device is not known.
-  std::optional<double> training_steps;   ///< Steps of the study's `train`.
-  std::vector<std::string> warnings;
-  std::string json;  ///< Schema foreshard.prediction/1: all of this and more.
+  std::optional<double> usd_per_step = {};  ///< Nothing where the price of a device is not known.
+  std::optional<double> joules_per_step =
+      {};                                     ///< Nothing where the power of a device is not known.
+  std::optional<double> training_steps = {};  ///< Steps of the study's `train`.
+  std::vector<std::string> warnings = {};
+  std::string json = {};  ///< Schema foreshard.prediction/1: all of this and more.
 };
 
 /// A strategy that does not fit in memory still has a prediction, with `feasible` false.
 /// \param package  leave the default: the catalogue of the package that the caller was compiled
 ///     against.
-/// \throws Failure
+/// \throws Failure, InternalError, Cancelled, as the other functions do
 Prediction predict(const Study& study, const PredictOptions& options = {},
-                   const char* package = FORESHARD_PACKAGE_CATALOGUE);
+                   const char* package = FORESHARD_PACKAGE_CATALOGUE, const Hooks& hooks = {});
 
 struct SearchOptions {
   std::string space = {};      ///< Values to try: a file or YAML in braces; empty: all.
@@ -154,8 +201,9 @@ struct SearchOptions {
 };
 
 struct Candidate {
-  std::string strategy;           ///< Description in words.
-  std::vector<Setting> settings;  ///< Settings that, added to the study's, select this strategy.
+  std::string strategy;  ///< Description in words.
+  std::vector<Setting> settings =
+      {};  ///< Settings that, added to the study's, select this strategy.
   bool fits = false;
   double step_seconds = 0;  ///< See Prediction::step_seconds.
   double step_seconds_low = 0;
@@ -163,30 +211,30 @@ struct Candidate {
   double mfu = 0;
   std::int64_t peak_bytes = 0;  ///< Peak of the device with the least room left.
   std::int64_t idle_devices = 0;
-  std::optional<double> usd_per_step;
+  std::optional<double> usd_per_step = {};
 };
 
 struct SearchResult {
   /// Simulated strategies that fit, the fastest first, then the others. Empty where nothing could
   /// be simulated.
-  std::vector<Candidate> best;
+  std::vector<Candidate> best = {};
   std::int64_t considered = 0;
   /// Lower bounds prove that no other strategy that was considered simulates faster.
   bool certified = false;
   /// How much faster another strategy could be at most, as a part of the first one's time.
   double gap = 0;
-  bool partial = false;  ///< `budget_seconds` ended the search.
+  bool partial = false;  ///< `budget_seconds` or Hooks::stop ended the search.
   /// Nothing fits without offloading to host memory. Offloading was tried unasked; whether hosts
   /// have enough memory is not checked.
   bool needs_hosts = false;
-  std::string json;  ///< Schema foreshard.search/1.
+  std::string json = {};  ///< Schema foreshard.search/1.
 };
 
 /// The fastest strategies of the study's model on its cluster. The search takes only batch,
 /// precision and framework from the study's strategy; only `global_batch` must be given.
 /// \throws Failure, also where no strategy of the space suits the model
 SearchResult search(const Study& study, const SearchOptions& options = {},
-                    const char* package = FORESHARD_PACKAGE_CATALOGUE);
+                    const char* package = FORESHARD_PACKAGE_CATALOGUE, const Hooks& hooks = {});
 
 /// A tensor that moves from one layout to another on a cluster, in the notation of docs/reshard.md.
 struct Resharding {
@@ -207,17 +255,79 @@ struct ReshardStep {
 
 struct ReshardPlan {
   std::string name;  ///< The steps in order: "all_gather(tp) + slice(dp)".
-  std::vector<ReshardStep> steps;
-  double seconds = 0;                      ///< Time of the plan, all ranks on shared links.
-  std::optional<double> baseline_seconds;  ///< Time to gather everything and slice it.
-  double lower_bound_seconds = 0;          ///< No plan is faster.
-  std::string json;  ///< Schema foreshard.reshard/1, with the plans that were not chosen.
+  std::vector<ReshardStep> steps = {};
+  double seconds = 0;                           ///< Time of the plan, all ranks on shared links.
+  std::optional<double> baseline_seconds = {};  ///< Time to gather everything and slice it.
+  double lower_bound_seconds = 0;               ///< No plan is faster.
+  std::string json = {};  ///< Schema foreshard.reshard/1, with the plans that were not chosen.
 };
 
 /// The fastest plan that is known.
 /// \throws Failure
-ReshardPlan reshard(const Resharding& resharding,
-                    const char* package = FORESHARD_PACKAGE_CATALOGUE);
+ReshardPlan reshard(const Resharding& resharding, const char* package = FORESHARD_PACKAGE_CATALOGUE,
+                    const Hooks& hooks = {});
+
+// --- Every command -------------------------------------------------------------------------------
+
+/// Words of a command line, without the program's name and quotes: {"--set", "train=1B tokens"}.
+using Words = std::vector<std::string>;
+
+/// What a command answers.
+struct Answer {
+  /// 0: done; 3: nothing fits, or a goal is not met; 4: a limit that was asked for is exceeded; 5:
+  /// partial. Of run() also 1: InternalError; 2: Failure; 130: Cancelled.
+  int code = 0;
+  std::string text = {};               ///< What the program writes to stdout.
+  std::vector<Message> messages = {};  ///< What it writes to stderr: remarks, and faults of run().
+};
+
+/// Runs any command: run({"topology", "show", "two-dgx-h100", "--format", "json"}).
+/// \return also if the command fails; `messages` then says why.
+Answer run(const Words& words, const Hooks& hooks = {},
+           const char* package = FORESHARD_PACKAGE_CATALOGUE);
+
+/// The study as words that any command takes which reads a study.
+Words words_of(const Study& study);
+
+// Each of the following runs one command with its further `options`, and answers in JSON if the
+// command does.
+// \throws Failure, InternalError, Cancelled
+
+/// `study`: compares the points of a grid. \param sweep  a file or a catalogue name.
+Answer sweep(const std::string& sweep, const Words& options = {}, const Hooks& hooks = {},
+             const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `compare`: puts a study beside `other`, or beside itself with "--set-b".
+Answer compare(const Study& study, const std::string& other = {}, const Words& options = {},
+               const Hooks& hooks = {}, const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `explain`: says why a search chose what it chose. \param found  a file with SearchResult::json.
+Answer explain(const std::string& found, const Words& options = {}, const Hooks& hooks = {},
+               const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `elastic`: what a run on a machine that fails comes to. \param timeline  a file or a name.
+Answer elastic(const std::string& timeline, const Words& options = {}, const Hooks& hooks = {},
+               const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `replan`: the new strategy when devices fail, go or come ("--down", "--set-after").
+Answer replan(const Study& study, const Words& options = {}, const Hooks& hooks = {},
+              const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `topology`: {"show", "two-dgx-h100"}, {"check", ...}, {"import", ...}, {"collectives", ...}.
+Answer topology(const Words& options, const Hooks& hooks = {},
+                const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `calibrate`: fits numbers to measurements in files.
+Answer calibrate(const Words& options, const Hooks& hooks = {},
+                 const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `catalog`: {}, {"models"}, {"show", "H100-SXM"}.
+Answer catalogue(const Words& options = {}, const Hooks& hooks = {},
+                 const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `check`: what is understood of a file, with its defaults, as YAML.
+Answer check(const std::string& file, const Words& options = {}, const Hooks& hooks = {},
+             const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `import`: the strategy in another framework's launch file, as YAML.
+Answer import_launch(const std::string& file, const Words& options = {}, const Hooks& hooks = {},
+                     const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `export --as`: a study's strategy in the form of another framework, such as "megatron".
+Answer export_launch(const Study& study, const std::string& framework, const Words& options = {},
+                     const Hooks& hooks = {}, const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `schema`: the JSON Schema of a kind of file or of a result ("foreshard.prediction/1").
+Answer schema(const std::string& kind, const char* package = FORESHARD_PACKAGE_CATALOGUE);
 
 /// The version, such as "0.2.0".
 std::string version();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/caller.h"
 #include "base/check.h"
 #include "base/index.h"
 
@@ -57,7 +58,9 @@ class Run {
     apply_events();
     start_ready();
     end_batch();
-    while (next_instant()) {
+    constexpr std::uint32_t kOften = 1024;  // instants, a few milliseconds
+    for (std::uint32_t instants = 1; next_instant(); ++instants) {
+      if (instants % kOften == 0) end_if_asked();
       take_due();
       for (const Due& due : due_)
         if (due.shape != kWaiting) end(due);

@@ -74,6 +74,19 @@ class Install(unittest.TestCase):
                                 "--format", "json"], capture_output=True, text=True, check=True)
         self.assertEqual(prediction, json.loads(built.stdout))
 
+    def test_its_python_package_uses_its_own_files(self):
+        package = self.root / "lib/python3/dist-packages"
+        if not next(package.glob("foreshard/_core*"), None):
+            self.skipTest("the package for Python was not built")
+        environment = {key: value for key, value in os.environ.items() if key != "FORESHARD_CONFIGS"}
+        done = subprocess.run([sys.executable, "-c", "import foreshard as fs; print(fs.build().catalogue); "
+                               f"print(fs.Study({STUDY!r}).predict().json(), end='')"], cwd=self.empty,
+                              env={**environment, "PYTHONPATH": str(package)}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        catalogue, prediction = done.stdout.split("\n", 1)
+        self.assertEqual(catalogue, str(self.root / "share/foreshard/configs"))
+        self.assertEqual(json.loads(prediction), self.json_of("simulate", STUDY))
+
     def test_the_source_tree_is_not_read(self):
         model = self.root / "share/foreshard/configs/models/gpt3-175b.yaml"
         before = model.read_text()

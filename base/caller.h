@@ -1,0 +1,94 @@
+/// \file
+/// `Caller`: a program that calls foreshard as a library. What a command would take from its
+/// process goes through it instead: stdin, stdout, stderr, Ctrl-C, and how a failed check ends.
+///
+///     Caller caller;
+///     const CalledBy called(&caller);  // for this thread, and for those of in_threads()
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foreshard {
+
+/// Whether the caller wants the work to end.
+enum class Ending : std::uint8_t {
+  kNone,
+  kWithResults,  ///< With the results so far, if the command keeps them; otherwise at once.
+  kAtOnce,
+};
+
+/// What unwinds the stack when the work ends without a result. It is no std::exception, so that
+/// nothing takes it for a fault.
+struct CallEnded {};
+
+/// The files that one command reads and writes (protect_inputs).
+struct ProtectedFiles {
+  using Id = std::pair<dev_t, ino_t>;
+  std::mutex mutex;
+  bool on = false;
+  std::map<Id, std::string> outputs;  ///< With the option that names each.
+  std::set<Id> inputs;                ///< Files that were read.
+};
+
+struct Caller {
+  struct Message {
+    bool is_error;
+    Error::Code code;  ///< Of an error.
+    std::string text;
+    std::string help;
+  };
+
+  std::string input;     ///< What stands for stdin.
+  bool may_fork = true;  ///< Whether processes may be started.
+  /// Called often, from any thread.
+  std::function<Ending()> stop;
+  /// Called from any thread; `total` is 0 if it is unknown.
+  std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress;
+
+  std::string output{};             ///< What stands for stdout.
+  std::vector<Message> messages{};  ///< What stands for stderr.
+  std::mutex mutex{};               ///< Guards `messages`.
+  ProtectedFiles files{};
+  std::atomic<bool> keeps_results = false;  ///< Whether the command ends with its results so far.
+
+  void tell(Message message);
+  bool wants_an_end() const { return stop && stop() != Ending::kNone; }
+};
+
+/// The caller of this thread; null in the program itself.
+inline constinit thread_local Caller* current_caller = nullptr;
+
+/// Makes a caller, or none, that of this thread while it lives.
+class CalledBy {
+ public:
+  explicit CalledBy(Caller* caller) : before_(std::exchange(current_caller, caller)) {}
+  CalledBy(const CalledBy&) = delete;
+  CalledBy& operator=(const CalledBy&) = delete;
+  ~CalledBy() { current_caller = before_; }
+
+ private:
+  Caller* before_;
+};
+
+/// Long work calls this now and then. It has no effect in the program itself.
+/// \throws CallEnded if the caller wants the work to end and the command keeps no results, or at
+///     once.
+void end_if_asked();
+
+/// \return kUnsupported, with `what` in front, if the caller lets no process be started.
+Status may_fork(std::string_view what);
+
+}  // namespace foreshard

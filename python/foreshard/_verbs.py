@@ -1,0 +1,295 @@
+"""Questions that are not of a single study."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+from typing import Any, Mapping, Optional, Union
+
+from . import results
+from ._result import result_of
+from ._run import PathLike, Progress, options, run, settings
+from ._study import Part, Study, _json
+
+
+def _source(source: Part) -> tuple[PathLike, str]:
+    """A file's name, and what the name "-" reads."""
+    if isinstance(source, Mapping):
+        return "-", json.dumps(source)
+    if isinstance(source, str) and "\n" in source:
+        return "-", source
+    return source, ""
+
+
+def _part(part: Part) -> list[str]:
+    """A part of a study as an argument."""
+    return options(part=part)[1:]
+
+
+def sweep(
+    source: Part,
+    *,
+    results_file: Optional[PathLike] = None,
+    threads: Optional[int] = None,
+    shard: Optional[str] = None,
+    budget: Optional[str] = None,
+    progress: Progress = False,
+) -> results.Sweep:
+    """Compares a grid of clusters, models and strategies: time, money, energy.
+
+    Ctrl-C gives the points that are done.
+
+    Args:
+        source: A file (schema sweep), its text, a dict with its keys, or a name of the catalogue.
+        results_file: Keep each point in this file as soon as it is done, and compute none that is
+            there already.
+        threads: Points at the same time.
+        shard: "2/8": only the second of eight parts.
+        budget: Begin no point after this time, such as "60s".
+        progress: True writes a line to stderr; a function is called with (what, done, total).
+    """
+    name, text = _source(source)
+    given = options(results=results_file, threads=threads, shard=shard, budget=budget)
+    return result_of(
+        results.Sweep, _json("study", name, *given, input=text, progress=progress)
+    )
+
+
+def compare(
+    a: Union[Study, results.Prediction], b: Union[Study, results.Prediction]
+) -> results.SideBySide:
+    """Puts two predictions side by side: why one step is faster than the other.
+
+    Study.compare() can also find the value from which the other one is better.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / name for name in ("a.json", "b.json")]
+        for path, one in zip(paths, (a, b)):
+            path.write_text((one.predict() if isinstance(one, Study) else one).json())
+        return result_of(results.SideBySide, _json("compare", *paths))
+
+
+def elastic(
+    source: Part, *, threads: Optional[int] = None, progress: Progress = False
+) -> results.Elastic:
+    """What a run on a machine that fails comes to, by what is done about it.
+
+    Args:
+        source: A file (schema elastic), its text, a dict with its keys, or a name of the catalogue.
+        threads, progress: As of sweep().
+    """
+    name, text = _source(source)
+    answer = _json("elastic", name, *options(threads=threads), input=text, progress=progress)
+    return result_of(results.Elastic, answer)
+
+
+def reshard(
+    tensor: str,
+    *,
+    from_: str,
+    to: str,
+    cluster: Part,
+    set: Optional[Mapping[str, Any]] = None,
+    plans: Optional[int] = None,
+    simulate: Optional[int] = None,
+) -> results.Reshard:
+    """The fastest plan that is known to move a tensor from one layout to another.
+
+    Args:
+        tensor: Type and shape: "bf16[8192, 53248]".
+        from_: Layout: mesh axes, ranks, axes per dimension: "tp=8 @0-7 [-, tp]".
+        to: Layout, in the same form.
+        cluster: A name of the catalogue, a file, YAML in braces or a dict.
+        set: Values by their path, below "cluster" or "communication".
+        plans: Number of plans to compare.
+        simulate: Number of plans to simulate.
+    """
+    given = {"tensor": tensor, "from": from_, "to": to, "cluster": cluster}
+    words = options(**given, plans=plans, simulate=simulate) + settings(set)
+    return result_of(results.Reshard, _json("reshard", *words))
+
+
+def reshard_strategy(
+    before: Part,
+    after: Part,
+    *,
+    model: Part,
+    cluster: Part,
+    down: Optional[str] = None,
+    set: Optional[Mapping[str, Any]] = None,
+) -> results.ReshardStrategy:
+    """How the parameters of a model move from one strategy to another.
+
+    Args:
+        before, after: Strategies: names of the catalogue, files, YAML in braces or dicts.
+        model, cluster: As of Study.
+        down: Ranks that are lost: "15" or "8-15".
+        set: Values by their path.
+    """
+    given = {"from_strategy": before, "to_strategy": after, "model": model, "cluster": cluster}
+    words = options(**given, down=down) + settings(set)
+    return result_of(results.ReshardStrategy, _json("reshard", *words))
+
+
+def collectives(
+    cluster: Part,
+    *,
+    op: str = "all_reduce",
+    ranks: Optional[str] = None,
+    sizes: Optional[str] = None,
+    step: Optional[float] = None,
+    algorithm: Optional[str] = None,
+    protocol: Optional[str] = None,
+    channels: Optional[int] = None,
+    tuner: Optional[str] = None,
+    communication: Optional[Part] = None,
+    all: bool = False,
+    set: Optional[Mapping[str, Any]] = None,
+) -> results.Collectives:
+    """Times of a collective by its size: closed forms, the simulation and what NCCL would choose.
+
+    Args:
+        cluster: A name of the catalogue, a file, YAML in braces or a dict.
+        op: The operation.
+        ranks: Devices that take part: "0-15"; None: all.
+        sizes: "1KiB:1GiB".
+        step: Factor from one size to the next.
+        algorithm, protocol, channels, tuner, communication: What is otherwise chosen.
+        all: Every form, including those that NCCL does not have.
+        set: Values of the cluster by their path.
+    """
+    words = options(
+        op=op,
+        ranks=ranks,
+        sizes=sizes,
+        step=step,
+        algorithm=algorithm,
+        protocol=protocol,
+        channels=channels,
+        tuner=tuner,
+        communication=communication,
+        all=all,
+    )
+    answer = _json("topology", "collectives", *_part(cluster), *words, *settings(set))
+    return result_of(results.Collectives, answer)
+
+
+def topology(cluster: Part, *, set: Optional[Mapping[str, Any]] = None) -> results.Topology:
+    """Devices, links, bisection and routes of a cluster. Args: as of collectives()."""
+    answer = _json("topology", "show", *_part(cluster), *settings(set))
+    return result_of(results.Topology, answer)
+
+
+def check_topology(cluster: Part, *, set: Optional[Mapping[str, Any]] = None) -> results.Findings:
+    """What is implausible about a cluster. Args: as of collectives()."""
+    answer = _json("topology", "check", *_part(cluster), *settings(set))
+    return result_of(results.Findings, answer)
+
+
+def import_topology(file: PathLike, **given: Any) -> str:
+    """A cluster, as YAML, from what another tool printed of a machine (nvidia-smi topo -m, ...).
+
+    Keywords are options of `foreshard topology import`.
+    """
+    return run("topology", "import", file, *options(**given)).text
+
+
+def import_launch(
+    file: PathLike,
+    *,
+    part: str = "strategy",
+    devices: Optional[int] = None,
+    cluster: Optional[Part] = None,
+    set: Optional[Mapping[str, Any]] = None,
+) -> str:
+    """A strategy, as YAML, from another framework's launch file.
+
+    Args:
+        file: Options of Megatron-LM (.sh), DeepSpeed JSON, torchtitan TOML, accelerate or NeMo YAML.
+        part: "strategy", "model" or "study".
+        devices: Number of devices, unless a cluster is given.
+        cluster: As of Study.
+        set: Values by their path.
+    """
+    words = options(part=part, devices=devices, cluster=cluster) + settings(set)
+    return run("import", file, *words).text
+
+
+def calibrate(*words: PathLike) -> str:
+    """Fits numbers to measurements in files; words are those of `foreshard calibrate`."""
+    return run("calibrate", *words).text
+
+
+def catalogue() -> results.Catalog:
+    """The names of the catalogue, by kind."""
+    return result_of(results.Catalog, _json("catalog"))
+
+
+def operators() -> results.Operators:
+    """The operators that graphs may have."""
+    return result_of(results.Operators, _json("catalog", "operators"))
+
+
+def schedules() -> results.Schedules:
+    """The schedules of pipelines."""
+    return result_of(results.Schedules, _json("catalog", "schedules"))
+
+
+def entry(name: str) -> str:
+    """An entry of the catalogue as YAML, defaults and sources included."""
+    return run("catalog", "show", name).text
+
+
+def check(file: PathLike, *, kind: Optional[str] = None) -> str:
+    """What is understood of a file, defaults included, as YAML.
+
+    Args:
+        file: A file of any kind.
+        kind: The kind, where the file does not tell: "cluster", "model", ...
+    """
+    return run("check", file, *options(kind=kind)).text
+
+
+def explain(found: PathLike, *, why_not: Optional[str] = None) -> results.Explanation:
+    """Says why a search chose what it chose.
+
+    Args:
+        found: A file with the JSON of a search.
+        why_not: Strategies of which to say what ruled them out: "tp8 pp4 zero1".
+    """
+    return result_of(results.Explanation, _json("explain", found, *options(why_not=why_not)))
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of a kind of file ("study") or of a result ("foreshard.prediction/1")."""
+    told: dict[str, Any] = json.loads(run("schema", kind).text)
+    return told
+
+
+def build() -> results.Version:
+    """What this build of foreshard is."""
+    return result_of(results.Version, _json("version"))
+
+
+__all__ = [
+    "build",
+    "calibrate",
+    "catalogue",
+    "check",
+    "check_topology",
+    "collectives",
+    "compare",
+    "elastic",
+    "entry",
+    "explain",
+    "import_launch",
+    "import_topology",
+    "operators",
+    "reshard",
+    "reshard_strategy",
+    "schedules",
+    "schema",
+    "sweep",
+    "topology",
+]
