@@ -1,6 +1,8 @@
-// The second engine (workload.h, run_simgrid), which lets SimGrid run the same workload in a process
-// of its own. sim/simulate calls it for `--engine simgrid`. What SimGrid cannot do is refused as
-// kUnsupported. simgrid_module.cc has what that process runs.
+// The second engine (workload.h, run_simgrid), which lets SimGrid run the same workload in a
+// process of its own. sim/simulate calls it for `--engine simgrid`. What SimGrid cannot do is
+// refused as kUnsupported. simgrid_module.cc has what that process runs.
+#include "sim/engine/internal/simgrid.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -24,7 +26,6 @@
 #include "base/index.h"
 
 #include "sim/engine/internal/plan.h"
-#include "sim/engine/internal/simgrid.h"
 #include "sim/engine/workload.h"
 
 namespace foreshard::engine {

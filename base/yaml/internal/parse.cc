@@ -9,6 +9,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/limits.h"
+
 namespace foreshard::yaml::internal {
 
 namespace {
@@ -18,8 +20,8 @@ struct Stop {};
 
 class Builder final : public YAML::EventHandler {
  public:
-  Builder(int source, const Limits& limits, Diagnostics& diagnostics)
-      : source_(source), limits_(limits), diagnostics_(diagnostics) {}
+  Builder(int source, std::size_t most_values, Diagnostics& diagnostics)
+      : source_(source), most_values_(most_values), diagnostics_(diagnostics) {}
 
   std::optional<Node> take() { return std::exchange(root_, std::nullopt); }
 
@@ -83,13 +85,13 @@ class Builder final : public YAML::EventHandler {
   }
 
   void count(const Mark& mark) {
-    if (++nodes_ > limits_.most_nodes)
-      stop(mark, fmt::format("more than {} values, aliases expanded", limits_.most_nodes), {});
+    if (++nodes_ > most_values_)
+      stop(mark, fmt::format("more than {} values, aliases expanded", most_values_), {});
   }
 
   void check_depth(int depth, const Mark& mark) {
-    if (depth > limits_.deepest)
-      stop(mark, fmt::format("nested more than {} levels deep", limits_.deepest), {});
+    if (depth > limits::kDepth)
+      stop(mark, fmt::format("nested more than {} levels deep", limits::kDepth), {});
   }
 
   void open(Node::Shape shape, const Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -166,7 +168,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   const int source_;
-  const Limits& limits_;
+  std::size_t most_values_;
   Diagnostics& diagnostics_;
   int documents_ = 0;
   std::size_t nodes_ = 0;
@@ -218,7 +220,7 @@ std::string help_for(const Sources& sources, const Mark& mark) {
 
 }  // namespace
 
-std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
+std::optional<Node> parse(const Sources& sources, int source, std::size_t most_values,
                           Diagnostics& diagnostics) {
   const std::string& text = sources[source].text;
   if (const auto bad = first_bad_byte(text)) {
@@ -229,7 +231,7 @@ std::optional<Node> parse(const Sources& sources, int source, const Limits& limi
               : fmt::format("found the byte 0x{:02x}", static_cast<unsigned char>(text[*bad])));
     return std::nullopt;
   }
-  Builder builder(source, limits, diagnostics);
+  Builder builder(source, most_values, diagnostics);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

@@ -1,6 +1,6 @@
 /// \file
-/// What foreshard and its module for SimGrid say to each other. The module is a shared object of its
-/// own, which the process that runs SimGrid loads: SimGrid and the libraries below it would
+/// What foreshard and its module for SimGrid say to each other. The module is a shared object of
+/// its own, which the process that runs SimGrid loads: SimGrid and the libraries below it would
 /// otherwise be loaded by every start of the program, for some 40 ms.
 #pragma once
 
