@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/yaml/internal/parse.h"
 #include "base/yaml/loader.h"
 
@@ -41,13 +42,13 @@ void collect(const Node& node, const std::string& path, const internal::Sources&
 
 // `root` is there unless there is a fault; an empty text is a fault.
 Result<std::vector<Leaf>> leaves(std::string_view text, std::string_view name) {
-  const Options options;
   internal::Sources sources;
   internal::Diagnostics faults;
   const int source =
       sources.add({.name = std::string(name), .file = {}, .text = std::string(text)});
-  const auto root = internal::parse(sources, source, {options.deepest, options.most_nodes}, faults);
-  if (!faults.empty()) return faults.error(sources, options.most_errors, options.width);
+  const auto root = internal::parse(sources, source, limits::raised(limits::kYamlValues), faults);
+  if (const Options options; !faults.empty())
+    return faults.error(sources, options.most_errors, options.width);
   std::vector<Leaf> found;
   if (root) collect(*root, "", sources, found);
   return found;

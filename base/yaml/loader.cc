@@ -31,7 +31,7 @@ struct Loader::State {
 };
 
 Loader::Loader(Options options) : state_(std::make_unique<State>()) {
-  options.most_nodes = limits::raised(options.most_nodes);
+  options.most_values = limits::raised(options.most_values);
   state_->memory.options = std::move(options);
 }
 Loader::~Loader() = default;

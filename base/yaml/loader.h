@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "base/yaml/table.h"
@@ -37,11 +38,9 @@ struct Override {
 struct Options {
   std::vector<std::filesystem::path> catalogue{};  ///< Searched in this order.
   std::vector<Override> overrides{};               ///< A later one wins.
-  Bytes largest_file = 4_MiB;
-  int deepest = 64;                  ///< Collections in collections, aliases expanded.
-  std::size_t most_nodes = 200'000;  ///< Limit per file, aliases expanded.
-  std::size_t most_errors = 20;      ///< Errors reported at once.
-  std::size_t width = 100;           ///< Source lines are clipped to it.
+  std::size_t most_values = limits::kYamlValues;
+  std::size_t most_errors = 20;  ///< Errors reported at once.
+  std::size_t width = 100;       ///< Source lines are clipped to it.
 };
 
 /// A file that took part in the result.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 
 #include "sim/study/study.h"
 #include "strategies/graph/hf_config.h"
@@ -37,7 +38,7 @@ const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*) {
 bool is_hf_config(const std::string& model) {
   std::error_code status;
   if (model == "-") {
-    const auto text = foreshard::read_file(model, kLargestConfig);
+    const auto text = foreshard::read_file(model, limits::kConfig);
     return text && looks_like_hf_config(*text);
   }
   return model.ends_with(".json") || fs::is_regular_file(fs::path(model) / "config.json", status);
@@ -48,7 +49,7 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
   std::error_code status;
   fs::path path = source.config == "-" ? fs::path("-") : folder / source.config;
   if (fs::is_directory(path, status)) path /= "config.json";
-  FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, kLargestConfig));
+  FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, limits::kConfig));
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
   FORESHARD_ASSIGN(HfModel model,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/yaml/quoted.h"
 
@@ -67,7 +68,7 @@ bool is_catalogue_name(const fs::path& study) {
 // The path in the `model:` of a study's file if it names a config.json or its folder.
 std::optional<std::string> hf_model_in(const fs::path& study) {
   if (study == "-") return std::nullopt;  // stdin can be read only once
-  const auto bytes = foreshard::read_file(study, kLargestConfig);
+  const auto bytes = foreshard::read_file(study, limits::kConfig);
   if (!bytes) return std::nullopt;
   constexpr std::string_view kKey = "model:";
   for (std::size_t begin = 0; begin < bytes->size();) {
@@ -276,7 +277,7 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
     return loader.error_at(kPlace, "'schedule_actions' and 'schedule_file' are given together",
                            "leave out one of them");
   const fs::path path = folder_of(loader, kPlace) / strategy.schedule_file;
-  auto bytes = foreshard::read_file(path, kLargestConfig);
+  auto bytes = foreshard::read_file(path, limits::kConfig);
   if (!bytes) return loader.error_at(kPlace, bytes.error().message);
   std::istringstream text(*bytes);
   for (std::string row; std::getline(text, row);)

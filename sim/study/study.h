@@ -125,9 +125,6 @@ struct HuggingFaceModel {
   bool extend = false;  ///< Whether positions reach to `sequence` even if the file states fewer.
 };
 
-/// The largest config.json that is read.
-inline constexpr Bytes kLargestConfig = 4_MiB;
-
 struct Study {
   std::string description;
   yaml::Ref<ClusterConfig> cluster;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/record/record.h"
 #include "base/shell_words.h"
 #include "base/yaml/describe.h"
@@ -152,7 +153,7 @@ Result<Question> question_in(std::string_view text) {
   std::int64_t points = 1;
   for (const AxisNames& axis : question.axes) {
     const std::int64_t size = std::ssize(axis.values);
-    if (size == 0 || size > kMostPoints / points) return fault;
+    if (size == 0 || size > limits::raised(limits::kPoints) / points) return fault;
     points *= size;
   }
   if (question.goal) question.goal->minimise = question.rank;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/grouped.h"
+#include "base/limits.h"
 #include "base/yaml/given.h"
 
 #include "sim/study/expense.h"
@@ -46,6 +47,7 @@ std::string last_part(const std::string& key) {
 
 Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
   std::set<std::string> names;
+  const std::int64_t most = limits::raised(limits::kPoints);
   std::int64_t points = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     Axis& axis = axes[i];
@@ -54,10 +56,10 @@ Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
     if (!names.insert(axis.name).second)
       return loader.error_at(at, fmt::format("two axes are called '{}'", axis.name),
                              "give one of them another 'name'");
-    if (axis.size() > kMostPoints / points)
-      return loader.error_at(at,
-                             fmt::format("the grid has more than {} points", grouped(kMostPoints)),
-                             "leave out values, or make several sweeps of it");
+    if (axis.size() > most / points)
+      return loader.error_at(
+          at, fmt::format("the grid has more than {} points", grouped(most)),
+          fmt::format("leave out values, or make several sweeps of it; {}", limits::kRemedy));
     points *= axis.size();
   }
   return {};

@@ -105,8 +105,6 @@ const yaml::Table<Goal>& yaml_table(const Goal*);
 /// Catalogue folder: sweeps.
 const yaml::Table<Sweep>& yaml_table(const Sweep*);
 
-inline constexpr std::int64_t kMostPoints = 100'000;
-
 /// A sweep whose parts do not contradict each other, and the location of its file.
 struct LoadedSweep {
   std::string name;  ///< The file without its suffix.
@@ -118,9 +116,9 @@ struct LoadedSweep {
 /// \param name  a file, "-", or a catalogue name.
 /// \return kInvalidInput with its place: neither a study nor parts are given, a study's file does
 ///     not exist, the file is a study instead of a sweep, axes or values have the same name, keys
-///     are set twice, undone or without effect, there are more than kMostPoints points, lengths of
-///     a training are invalid or contradict each other, a rank is given together with a goal; kIo
-///     if the file cannot be read.
+///     are set twice, undone or without effect, there are more than limits::kPoints points, lengths
+///     of a training are invalid or contradict each other, a rank is given together with a goal;
+///     kIo if the file cannot be read.
 Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& options);
 
 }  // namespace foreshard::sweep

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 #include "strategies/program/ir/json_node.h"
@@ -140,12 +141,14 @@ Manifest read(const Json& json) {
       if (!ranks.contains(rank)) node["ranks"].fault(fmt::format("rank {} has no file", rank));
   }
   std::set<std::string> names;
+  const std::int64_t most = limits::raised(limits::kSlices);
   std::int64_t slices = 0;
   for (std::size_t i = 0; i < root["tensors"].size(); ++i) {
     manifest.tensors.push_back(tensor_from(root["tensors"].at(i), layouts));
     slices += manifest.tensors.back().layout.mesh.size();
-    if (slices > kMostSlices)  // stop early: every tensor holds a layout of its own
-      root["tensors"].at(i).fault(fmt::format("more than {} slices with it", kMostSlices));
+    if (slices > most)  // stop early: every tensor holds a layout of its own
+      root["tensors"].at(i).fault(
+          fmt::format("more than {} slices with it; {}", most, limits::kRemedy));
     const std::string& name = manifest.tensors.back().name;
     if (!names.insert(name).second)
       root["tensors"].at(i).fault("tensor '" + name + "' appears twice");

@@ -30,9 +30,6 @@
 
 namespace foreshard::checkpoint {
 
-/// Most slices of all tensors together, so that a manifest can ask only for bounded memory.
-inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
-
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
 
 enum class FileFormat : std::uint8_t { kSafetensors, kRaw };

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/digest/sha256.h"
+#include "base/limits.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/files.h"
@@ -89,11 +90,11 @@ class Planner {
     std::int64_t slices_in_all = 0;
     for (const TensorEntry& tensor : plan_.target.tensors)
       slices_in_all += tensor.layout.mesh.size();
-    if (slices_in_all > kMostSlices)
+    if (const std::int64_t most = limits::raised(limits::kSlices); slices_in_all > most)
       return fault(
           fmt::format("the target has {} slices, more than the {} that a checkpoint may "
-                      "have",
-                      slices_in_all, kMostSlices));
+                      "have; {}",
+                      slices_in_all, most, limits::kRemedy));
     std::map<std::int32_t, std::vector<TargetFile::Slice>> of_rank;
     for (std::size_t t = 0; t < plan_.target.tensors.size(); ++t) {
       const TensorEntry& tensor = plan_.target.tensors[t];

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 #include "strategies/checkpoint/files.h"
@@ -337,11 +338,12 @@ Result<std::int64_t> safetensors_header_length(std::string_view first, std::int6
   std::uint64_t length = 0;
   for (std::size_t i = kPrefix; i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(first[i]);
-  if (length > static_cast<std::uint64_t>(kMostSafetensorsHeader))
+  const Bytes most = limits::raised(limits::kSafetensorsHeader);
+  if (static_cast<double>(length) > most / 1_B)
     return fault(
-        fmt::format("a header of {} bytes is above the limit of {}: the file is damaged, or not a "
-                    "safetensors file",
-                    length, kMostSafetensorsHeader));
+        fmt::format("a header of {} bytes is above the limit of {:.0f}: the file is damaged, or "
+                    "not a safetensors file; {}",
+                    length, most / 1_B, limits::kRemedy));
   if (static_cast<std::int64_t>(length) > file_bytes - static_cast<std::int64_t>(kPrefix))
     return fault(
         fmt::format("a header of {} bytes does not fit into a file of {}: the file is truncated, "

@@ -61,8 +61,6 @@ ElementType stored_as(DType dtype);
 /// Bytes of a tensor, or nothing if an extent is negative or the product exceeds 2^62.
 std::optional<std::int64_t> bytes_of(ElementType type, const Shape& shape);
 
-inline constexpr std::int64_t kMostSafetensorsHeader = 100'000'000;
-
 struct StoredTensor {
   std::string name{};
   ElementType type = ElementType::kBf16;

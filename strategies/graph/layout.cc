@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/text_cursor.h"
 
@@ -124,8 +125,6 @@ std::optional<std::string> fault_in_dimension(const Layout& layout, const Shape&
   return std::nullopt;
 }
 
-constexpr std::int64_t kMostRanksOfText = std::int64_t{1} << 22;
-
 // Parser with one method per rule of the grammar; each returns its error, if there is one.
 class LayoutReader {
  public:
@@ -168,9 +167,9 @@ class LayoutReader {
     const auto size = cursor_.number();
     if (!size) return cursor_.expected("the size of axis '" + *name + "', a whole number");
     if (*size < 1) return cursor_.error(where, "an axis has a size of at least 1");
-    if (*size > kMostRanksOfText / size_)
-      return cursor_.error(
-          where, "that is more than " + std::to_string(kMostRanksOfText) + " ranks in all");
+    if (*size > most_ranks_ / size_)
+      return cursor_.error(where,
+                           "that is more than " + std::to_string(most_ranks_) + " ranks in all");
     size_ *= *size;
     layout_.mesh.axes.push_back({.name = *std::move(name), .size = *size});
     return {};
@@ -196,8 +195,8 @@ class LayoutReader {
     if (last < *first) return cursor_.error(place, "the range ends before it begins");
     if (last > std::numeric_limits<std::int32_t>::max())
       return cursor_.error(place, "no rank is that high");
-    if (last - *first >= kMostRanksOfText - layout_.mesh.size())
-      return cursor_.error(place, "more than " + std::to_string(kMostRanksOfText) + " ranks");
+    if (last - *first >= most_ranks_ - layout_.mesh.size())
+      return cursor_.error(place, "more than " + std::to_string(most_ranks_) + " ranks");
     for (std::int64_t rank = *first; rank <= last; ++rank)
       layout_.mesh.ranks.push_back(static_cast<std::int32_t>(rank));
     return {};
@@ -280,6 +279,7 @@ class LayoutReader {
   }
 
   TextCursor cursor_;
+  const std::int64_t most_ranks_ = limits::raised(limits::kLayoutRanks);
   const Shape& shape_;
   Layout layout_;
   std::int64_t size_ = 1;

@@ -5,15 +5,14 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/limits.h"
+
 #include "strategies/launch/internal/megatron.h"
 
 // Source: NVIDIA/Megatron-LM 00caa53af,
 // megatron/core/transformer/pipeline_parallel_layer_layout.py (PipelineParallelLayerLayout).
 namespace foreshard::launch::internal {
 namespace {
-
-// Most letters of a layout that is written out.
-constexpr std::size_t kMostLetters = 1 << 16;
 
 Error no_layout(std::string_view text, std::string_view why) {
   return {Error::Code::kInvalidInput,
@@ -22,9 +21,10 @@ Error no_layout(std::string_view text, std::string_view why) {
 
 // Writes out the repetitions of brackets (`brackets`) or of single letters (else).
 Result<std::string> unrolled(std::string_view text, bool brackets) {
+  const std::size_t most = limits::raised(limits::kExpanded);
   std::string all;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (all.size() >= kMostLetters) return no_layout(text, "it is too long");
+    if (all.size() >= most) return no_layout(text, "it is too long");
     std::string_view unit = text.substr(at, 1);
     if (brackets) {
       if (unit != "(") {
@@ -46,8 +46,8 @@ Result<std::string> unrolled(std::string_view text, bool brackets) {
     } else if (brackets) {
       return no_layout(text, "brackets hold what is repeated: (tt|)*2");
     }
-    if (std::cmp_greater(times, kMostLetters) ||
-        static_cast<std::size_t>(times) * unit.size() > kMostLetters - all.size())
+    if (std::cmp_greater(times, most) ||
+        static_cast<std::size_t>(times) * unit.size() > most - all.size())
       return no_layout(text, "it is too long");
     for (std::int64_t i = 0; i < times; ++i) all += unit;
   }
@@ -60,7 +60,7 @@ Result<StageLayout> read_layout(std::string_view text) {
   std::string letters;
   for (const char c : text)
     if (c != ',' && c != ' ') letters += c;
-  if (letters.size() > kMostLetters) return no_layout(text, "it is too long");
+  if (letters.size() > limits::raised(limits::kExpanded)) return no_layout(text, "it is too long");
   FORESHARD_ASSIGN(letters, unrolled(letters, true));
   FORESHARD_ASSIGN(letters, unrolled(letters, false));
   StageLayout layout{.layers = {0}};

@@ -7,12 +7,12 @@
 #include <sstream>
 #include <toml++/toml.h>
 
+#include "base/limits.h"
+
 #include "strategies/launch/internal/formats.h"
 
 namespace foreshard::launch::internal {
 namespace {
-
-constexpr int kDeepest = 32;
 
 std::string place_of(const std::string& name, const toml::source_region& region) {
   return fmt::format("{}:{}:{}", name, region.begin.line, region.begin.column);
@@ -32,7 +32,7 @@ std::optional<std::string> word_of(const toml::node& node) {
 
 void collect(const toml::node& node, const std::string& path, const std::string& name, int depth,
              std::vector<Setting>& found) {
-  if (depth > kDeepest) return;
+  if (depth > limits::kDepth) return;
   if (const auto* table = node.as_table()) {
     for (const auto& [key, value] : *table)
       collect(value, path.empty() ? std::string(key.str()) : path + "." + std::string(key.str()),

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/limits.h"
 #include "base/shell_words.h"
 #include "base/text.h"
 
@@ -15,8 +16,6 @@
 
 namespace foreshard::launch::internal {
 namespace {
-
-constexpr std::size_t kLongestValue = 1 << 16;  // most characters of a variable's value
 
 // The end of the variable's name that begins at `at`; `at` if no name begins there.
 std::size_t end_of_name(std::string_view text, std::size_t at) {
@@ -44,8 +43,6 @@ class Arithmetic {
   }
 
  private:
-  static constexpr int kDeepest = 32;
-
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
   }
@@ -89,7 +86,7 @@ class Arithmetic {
     return left;
   }
   std::int64_t number(int depth) {
-    if (depth > kDeepest) return failed();
+    if (depth > limits::kDepth) return failed();
     if (takes('(')) {
       const std::int64_t inner = sum(depth + 1);
       if (!takes(')')) sound_ = false;
@@ -248,7 +245,7 @@ class Script {
         value = value_of(text.substr(at + 1, end - at - 1), depth);
       }
       result += value ? *value : std::string(text.substr(at, end - at));
-      if (result.size() > kLongestValue) return std::string(text);
+      if (result.size() > limits::raised(limits::kExpanded)) return std::string(text);
       at = end;
     }
     return result;
@@ -265,7 +262,7 @@ class Script {
         result += known->second;
       else if (name != "$" && name != "{" && name != "}")
         result += name;
-      if (result.size() > kLongestValue) return {};
+      if (result.size() > limits::raised(limits::kExpanded)) return {};
       at = end;
     }
     return result;

@@ -301,7 +301,7 @@ class Search(Processes):
         run = self.start(*self.how, "-o", found, *more, prefix=MPIRUN, start_new_session=True)
         victim = self.rank_of(run, "2")
         place, reading = self.folder / f"{found}.rank-0", 30  # more ticks than a rank needs to read its files
-        for _ in range(600):
+        for _ in range(3600):  # of 0.05 s: ranks start slowly beside a compiler
             if place.exists() and self.ticks_of(victim) > reading:
                 self.assertFalse(place.read_text().startswith("over"))
                 return run, victim

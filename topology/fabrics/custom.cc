@@ -5,6 +5,7 @@
 #include <set>
 #include <variant>
 
+#include "base/limits.h"
 #include "base/quantity.h"
 
 #include "topology/fabrics/fabric.h"
@@ -33,8 +34,6 @@ std::string name_of(const End& end, const FabricPlan& plan) {
 
 using Names = std::map<std::string_view, End>;
 
-constexpr std::size_t kMostEnds = 1'000'000;  // in the list of one end
-
 Names names_of(const FabricPlan& plan) {
   Names names;
   const auto& switches = plan.config.custom->switches;
@@ -53,7 +52,7 @@ std::variant<std::vector<End>, std::string> ends_of(const std::string& selector,
       if (internal::matches(selector, name)) ends.push_back(end);
     if (ends.empty()) return "'" + selector + "' is neither a switch nor a NIC";
   } else {
-    const auto list = internal::expand_hostlist(selector, kMostEnds);
+    const auto list = internal::expand_hostlist(selector, limits::raised(limits::kEnds));
     if (const auto* why = std::get_if<std::string>(&list)) return *why;
     for (const auto& name : std::get<std::vector<std::string>>(list)) {
       const auto found = names.find(name);

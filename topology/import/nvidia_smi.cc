@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/limits.h"
+
 #include "topology/import/internal/host_tree.h"
 #include "topology/import/internal/readers.h"
 #include "topology/internal/words.h"
@@ -15,7 +17,6 @@ namespace {
 
 using Kind = HostTree::Kind;
 
-constexpr std::size_t kMostColumns = 1024;
 constexpr std::int64_t kMostLinksOfCell = 1024;
 
 /// What the path between two devices crosses, from the nearest to the farthest.
@@ -128,9 +129,9 @@ Result<Matrix> MatrixReader::read() {
       matrix.cells.resize(matrix.devices.size());
       matrix.lines.resize(matrix.devices.size());
       last = line;
-      if (matrix.devices.size() > kMostColumns)
+      if (const std::size_t most = limits::raised(limits::kColumns); matrix.devices.size() > most)
         return import_error(request_, line,
-                            "more than " + std::to_string(kMostColumns) + " devices");
+                            "more than " + std::to_string(most) + " devices; " + limits::kRemedy);
       continue;
     }
     if (words.empty()) continue;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/yaml/table.h"
 #include "base/yaml/words.h"
 
@@ -135,7 +136,6 @@ namespace {
 
 using Kind = HostTree::Kind;
 
-constexpr std::size_t kMostNodesOfJson = 20'000'000;
 constexpr std::size_t kMostFaultsShown = 5;
 constexpr double kFastest = 1e6;  // GB/s
 
@@ -446,7 +446,7 @@ bool looks_like_paddle(std::string_view text) {
 }
 
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader) {
-  yaml::Loader json({.most_nodes = kMostNodesOfJson, .most_errors = kMostFaultsShown});
+  yaml::Loader json({.most_values = limits::kTopologyValues, .most_errors = kMostFaultsShown});
   FORESHARD_ASSIGN(paddle::Cluster cluster,
                    json.read_text<paddle::Cluster>(request.text, request.name));
   FORESHARD_TRY(take_numbers(cluster, json));

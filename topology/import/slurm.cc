@@ -22,9 +22,6 @@
 namespace foreshard::internal {
 namespace {
 
-constexpr std::size_t kMostSwitches = 100'000;
-constexpr std::int64_t kMostCables = 1'000'000;
-
 struct Switch {
   std::string name;
   std::int64_t line = 0;
@@ -185,8 +182,8 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
   if (!by_name_.try_emplace(at.name, switches_.size()).second)
     return error(at, "is there twice, first in line " +
                          std::to_string(switches_[by_name_.at(at.name)].line));
-  if (switches_.size() >= kMostSwitches)
-    return error(at, "more than " + std::to_string(kMostSwitches) + " switches");
+  if (const std::size_t most = limits::raised(limits::kSwitches); switches_.size() >= most)
+    return error(at, "more than " + std::to_string(most) + " switches; " + limits::kRemedy);
   hosts_ += at.hosts.size() + at.children.size();
   if (const std::size_t most = limits::raised(limits::kHosts); hosts_ > most)
     return error(at,
@@ -329,9 +326,9 @@ Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::st
                  request_.name + ": node '" + name + "' has no NICs to join to switches"};
   std::int64_t per_node = 0;
   for (const auto& port : ports) per_node += port.count;
-  if (node_count_ * per_node > kMostCables)
-    return Error{Error::Code::kInvalidInput,
-                 request_.name + ": more than " + std::to_string(kMostCables) + " cables"};
+  if (const std::int64_t most = limits::raised(limits::kCables); node_count_ * per_node > most)
+    return Error{Error::Code::kInvalidInput, request_.name + ": more than " + std::to_string(most) +
+                                                 " cables; " + limits::kRemedy};
 
   config.fabric.kind = "custom";
   auto& custom = config.fabric.custom.emplace();

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/limits.h"
+
 #include "topology/internal/words.h"
 
 namespace foreshard::internal {
 namespace {
-
-constexpr std::size_t kDeepestYaml = 32;
 
 /// "key: value" with what is indented below it; an entry of a list has the key "-".
 struct YamlItem {
@@ -112,8 +112,8 @@ class YamlTree {
 
   std::optional<SlurmFault> open(std::string key, std::string value, std::size_t indent,
                                  std::int64_t number) {
-    if (open_.size() >= kDeepestYaml)
-      return SlurmFault{number, "nested deeper than " + std::to_string(kDeepestYaml)};
+    if (open_.size() >= static_cast<std::size_t>(limits::kDepth))
+      return SlurmFault{number, "nested deeper than " + std::to_string(limits::kDepth)};
     // Items below `parent` are closed by now, so no pointer dangles when `parent` grows.
     YamlItem& parent = open_.empty() ? root_ : *open_.back().item;
     parent.below.push_back({std::move(key), std::move(value), number, {}});

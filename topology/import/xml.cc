@@ -40,7 +40,7 @@ void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
   element.line = static_cast<std::int64_t>(XML_GetCurrentLineNumber(reader.parser));
   for (const XML_Char** at = attributes; *at != nullptr; at += 2)
     element.attributes.emplace_back(at[0], at[1]);
-  if (element.attributes.size() > limits::kXmlAttributes)
+  if (element.attributes.size() > limits::raised(limits::kXmlAttributes))
     return reader.stop("<" + element.name + "> has more than " +
                        std::to_string(limits::kXmlAttributes) + " attributes");
   if (reader.open.empty()) {

@@ -214,8 +214,6 @@ std::string fingerprint_of(const program::Program& program);
 /// A measurement as JSON, schema "foreshard.measurement/1" (docs/replay.md). Equal measurements
 /// give equal bytes; reading what was written gives the same measurement exactly.
 inline constexpr std::string_view kMeasurementSchema = "foreshard.measurement/1";
-/// Most characters that measurement_from_json accepts.
-inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
 
 /// Tasks are written as columns (one array per field), times in seconds.
 std::string to_json(const Measurement& measurement);

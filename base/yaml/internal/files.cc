@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/yaml/internal/parse.h"
 #include "base/yaml/internal/reader.h"
@@ -69,7 +70,7 @@ std::vector<std::string> names_beside(const fs::path& path) {
 }  // namespace
 
 void Reader::file(const fs::path& path, const std::string& at, const Type& type, void* object) {
-  const auto bytes = read_file(path, memory_.options.largest_file);
+  const auto bytes = read_file(path, limits::kConfig);
   if (!bytes) {
     io_fault_ = bytes.error();
     return;
@@ -85,8 +86,7 @@ void Reader::text(std::string_view text, std::string_view name, const std::strin
                   const Type& type, void* object) {
   const int source =
       memory_.sources.add({.name = std::string(name), .file = {}, .text = std::string(text)});
-  auto root = parse(memory_.sources, source, {memory_.options.deepest, memory_.options.most_nodes},
-                    faults_);
+  auto root = parse(memory_.sources, source, memory_.options.most_values, faults_);
   if (root)
     read(*std::move(root), type, {}, {at, at.empty() ? std::string(name) : at, true}, object);
 }
@@ -158,7 +158,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const Fields& field
 std::optional<Node> Reader::document(const fs::path& path, const Mark& mark) {
   const fs::path identity = identity_of(path);
   if (const auto known = documents_.find(identity); known != documents_.end()) return known->second;
-  auto bytes = read_file(path, memory_.options.largest_file);
+  auto bytes = read_file(path, limits::kConfig);
   if (!bytes) {
     faults_.add(mark, bytes.error().message);
     return std::nullopt;
@@ -170,8 +170,7 @@ std::optional<Node> Reader::document(const fs::path& path, const Mark& mark) {
   remember({name, *std::move(bytes)});
   const int source = memory_.sources.add({.name = name, .file = path, .text = std::move(text)});
   const std::size_t faults_before = faults_.size();
-  auto root = parse(memory_.sources, source, {memory_.options.deepest, memory_.options.most_nodes},
-                    faults_);
+  auto root = parse(memory_.sources, source, memory_.options.most_values, faults_);
   if (root && faults_.size() == faults_before) documents_.emplace(identity, *root);
   return root;
 }

@@ -11,6 +11,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/limits.h"
+
 namespace foreshard::yaml::internal {
 
 namespace {
@@ -20,8 +22,8 @@ struct Stop {};
 
 class Builder final : public YAML::EventHandler {
  public:
-  Builder(int source, const Limits& limits, Diagnostics& diagnostics)
-      : source_(source), limits_(limits), diagnostics_(diagnostics) {}
+  Builder(int source, std::size_t most_values, Diagnostics& diagnostics)
+      : source_(source), most_values_(most_values), diagnostics_(diagnostics) {}
 
   std::optional<Node> take() { return std::exchange(root_, std::nullopt); }
 
@@ -85,13 +87,13 @@ class Builder final : public YAML::EventHandler {
   }
 
   void count(const Mark& mark) {
-    if (++nodes_ > limits_.most_nodes)
-      stop(mark, fmt::format("more than {} values, aliases expanded", limits_.most_nodes), {});
+    if (++nodes_ > most_values_)
+      stop(mark, fmt::format("more than {} values, aliases expanded", most_values_), {});
   }
 
   void check_depth(int depth, const Mark& mark) {
-    if (depth > limits_.deepest)
-      stop(mark, fmt::format("nested more than {} levels deep", limits_.deepest), {});
+    if (depth > limits::kDepth)
+      stop(mark, fmt::format("nested more than {} levels deep", limits::kDepth), {});
   }
 
   void open(Node::Shape shape, const Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -168,7 +170,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   const int source_;
-  const Limits& limits_;
+  std::size_t most_values_;
   Diagnostics& diagnostics_;
   int documents_ = 0;
   std::size_t nodes_ = 0;
@@ -228,6 +230,7 @@ void move_to(int source, Node& node) {
   }
 }
 
+<<<<<<< HEAD
 // Documents without a fault, by their texts, for all loaders of the process: a table of measured
 // steps reads the catalogue's files for each of its rows.
 class Parsed {
@@ -268,6 +271,10 @@ Parsed& parsed() {
 
 std::optional<Node> parse_anew(const Sources& sources, int source, const Limits& limits,
                                Diagnostics& diagnostics) {
+=======
+std::optional<Node> parse(const Sources& sources, int source, std::size_t most_values,
+                          Diagnostics& diagnostics) {
+>>>>>>> door
   const std::string& text = sources[source].text;
   if (const auto bad = first_bad_byte(text)) {
     const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
@@ -277,7 +284,7 @@ std::optional<Node> parse_anew(const Sources& sources, int source, const Limits&
               : fmt::format("found the byte 0x{:02x}", static_cast<unsigned char>(text[*bad])));
     return std::nullopt;
   }
-  Builder builder(source, limits, diagnostics);
+  Builder builder(source, most_values, diagnostics);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

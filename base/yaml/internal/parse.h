@@ -2,6 +2,7 @@
 /// Text to `Node`: the only use of yaml-cpp, whose exceptions end here.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "base/yaml/internal/diagnostics.h"
@@ -10,15 +11,19 @@
 
 namespace foreshard::yaml::internal {
 
+<<<<<<< HEAD
 struct Limits {
   int deepest;
   std::size_t most_nodes;
   bool operator==(const Limits&) const = default;
 };
 
+=======
+>>>>>>> door
 /// The document in `sources[source]`, or nothing with a diagnostic. Duplicate and merge keys are
 /// diagnosed too, but the document is still returned.
-std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
+/// \param most_values  aliases expanded.
+std::optional<Node> parse(const Sources& sources, int source, std::size_t most_values,
                           Diagnostics& diagnostics);
 
 }  // namespace foreshard::yaml::internal

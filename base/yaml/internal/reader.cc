@@ -263,8 +263,7 @@ Reader::Reader(Memory& memory) : memory_(memory) {
     targets_.push_back(
         {.path = with_dots(wish.path),
          .mark = {.source = source},
-         .value = parse(memory.sources, source, {memory.options.deepest, memory.options.most_nodes},
-                        faults_)});
+         .value = parse(memory.sources, source, memory.options.most_values, faults_)});
   }
 }
 
@@ -280,10 +279,10 @@ Status Reader::error(const std::string& at) {
 
 void Reader::read(Node node, const Type& type, const Constraints& constraints, const Where& where,
                   void* object) {
-  if (++values_ > memory_.options.most_nodes) {
-    if (values_ == memory_.options.most_nodes + 1)
+  if (++values_ > memory_.options.most_values) {
+    if (values_ == memory_.options.most_values + 1)
       faults_.add(node.mark, fmt::format("more than {} values, references expanded",
-                                         memory_.options.most_nodes));
+                                         memory_.options.most_values));
     return;
   }
   memory_.places[where.path] = node.mark;

@@ -14,6 +14,7 @@
 
 #include "base/digest/sha256.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/scratch_folder.h"
 
 namespace foreshard::sweep::internal {
@@ -39,7 +40,6 @@ constexpr std::int64_t kBytesPerStep = 16 << 10;
 constexpr std::int64_t kMostSteps = 50'000;
 constexpr std::int64_t kFileBytesPerStep = 1 << 10;
 constexpr std::int64_t kMostStepsOfSchema = 100;
-constexpr int kLongestValue = 64 << 20;  // A question of 100,000 axis values has 10 MB.
 constexpr int kLongestOfSchema = 4096;
 
 Refusal damaged() {
@@ -325,7 +325,8 @@ std::optional<Refusal> Database::fault_in_schema() {
   if (!std::ranges::equal(tables, kTables))
     return Refusal{Cause::kDamaged, "has not exactly the tables of a results file"};
   const std::int64_t pages = bytes_in(file_path_) + bytes_in(log_of(file_path_));
-  limit(kMostSteps + pages / kFileBytesPerStep, kLongestValue);
+  limit(kMostSteps + pages / kFileBytesPerStep,
+        static_cast<int>(std::min(limits::raised(limits::kSweepValue) / 1_B, 1e9)));
   return std::nullopt;
 }
 

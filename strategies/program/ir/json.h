@@ -15,8 +15,6 @@
 namespace foreshard::program {
 
 inline constexpr std::string_view kProgramSchema = "foreshard.program/1";
-/// Characters; program_from_json refuses more.
-inline constexpr std::size_t kLargestProgramText = std::size_t{256} << 20;
 
 /// \pre verify(program) finds nothing (its numbers are finite, its names are UTF-8).
 std::string to_json(const Program& program);

@@ -2,6 +2,8 @@
 #include <array>
 #include <limits>
 
+#include "base/limits.h"
+
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/json_node.h"
@@ -13,7 +15,6 @@ namespace {
 using Node = JsonNode;
 
 // Members of all rank lists together: a short text must not ask for unbounded memory.
-constexpr std::size_t kMaxListed = std::size_t{1} << 25;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 std::optional<Direction> find_direction(std::string_view name) {
@@ -112,7 +113,7 @@ class Reader {
   }
 
   std::vector<std::int32_t> ranks(const Node& node) {
-    auto list = read_ranges(node.text(), kMaxListed - listed_);
+    auto list = read_ranges(node.text(), limits::raised(limits::kListedRanks) - listed_);
     if (!list) node.fault(list.error().message);
     listed_ += list->size();
     return *std::move(list);

@@ -53,15 +53,15 @@ TEST(YamlLimits, ReferencesThatFanOutAreRefusedSoon) {
   const TemporaryFolder folder;
   folder.write("devices/d.yaml", "peak: 1 TFLOP/s\nmemory: 1 GiB\n");
   const auto path = folder.write("c.yaml", "name: x\ndevice: d\n");
-  yaml::Loader loader({.catalogue = {folder.path()}, .most_nodes = 6});
+  yaml::Loader loader({.catalogue = {folder.path()}, .most_values = 6});
   EXPECT_THAT(message_of(loader.read_file<Cluster>(path)), HasSubstr("references expanded"));
 }
 
 TEST(YamlLimits, FilesHaveALargestSize) {
   const TemporaryFolder folder;
-  const auto path = folder.write("c.yaml", "name: " + std::string(5000, 'x'));
-  EXPECT_THAT(error_of(yaml::Loader({.largest_file = 4_KiB}).read_file<Cluster>(path)),
-              Fails(Error::Code::kIo, HasSubstr("larger than the limit of 4.00 KiB")));
+  const auto path = folder.write("c.yaml", "name: " + std::string(5'000'000, 'x'));
+  EXPECT_THAT(error_of(yaml::Loader().read_file<Cluster>(path)),
+              Fails(Error::Code::kIo, HasSubstr("larger than the limit of 4.00 MiB")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/yaml/internal/parse.h"
 #include "tests/test.h"
 
@@ -42,7 +43,7 @@ std::vector<WrittenKey> written_keys(const std::string& text) {
   yaml::internal::Sources sources;
   yaml::internal::Diagnostics diagnostics;
   const int source = sources.add({.name = "file", .file = {}, .text = text, .is_override = false});
-  const auto node = parse(sources, source, {.deepest = 64, .most_nodes = 200'000}, diagnostics);
+  const auto node = parse(sources, source, limits::kYamlValues, diagnostics);
   EXPECT_TRUE(node && diagnostics.empty());
   std::vector<WrittenKey> keys;
   if (node) collect(*node, "", keys);

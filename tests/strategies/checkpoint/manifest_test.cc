@@ -1,5 +1,6 @@
 #include "strategies/checkpoint/manifest.h"
 
+#include "base/limits.h"
 #include "tests/golden/golden.h"
 
 namespace foreshard::checkpoint::manifest_test {
@@ -39,7 +40,7 @@ TEST(Manifest, BoundsTheSlicesOfAllTensors) {
   for (std::int32_t rank = 0; rank < kRanks; ++rank)
     manifest.files.push_back({rank, std::to_string(rank), 0, std::string(64, '0')});
   const Layout rows{.mesh = mesh_from({{"x", kRanks}}), .attribute = {.dims = {{0}}}};
-  for (std::int64_t i = 0; i <= kMostSlices / kRanks; ++i)
+  for (std::int64_t i = 0; i <= limits::kSlices / kRanks; ++i)
     manifest.tensors.push_back({.name = std::to_string(i), .shape = {kRanks}, .layout = rows});
   EXPECT_THAT(message_of(manifest_from_json(to_json(manifest))),
               HasSubstr("tensors[2048]: more than 33554432 slices"));
