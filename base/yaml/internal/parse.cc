@@ -230,20 +230,19 @@ void move_to(int source, Node& node) {
   }
 }
 
-<<<<<<< HEAD
 // Documents without a fault, by their texts, for all loaders of the process: a table of measured
 // steps reads the catalogue's files for each of its rows.
 class Parsed {
  public:
-  std::optional<Node> find(const std::string& text, const Limits& limits, int source) const {
+  std::optional<Node> find(const std::string& text, std::size_t most_values, int source) const {
     const std::scoped_lock lock(mutex_);
     const auto known = documents_.find(text);
-    if (known == documents_.end() || known->second.limits != limits) return std::nullopt;
+    if (known == documents_.end() || known->second.most_values != most_values) return std::nullopt;
     Node node = known->second.root;
     move_to(source, node);
     return node;
   }
-  void keep(const std::string& text, const Limits& limits, const Node& root) {
+  void keep(const std::string& text, std::size_t most_values, const Node& root) {
     constexpr std::size_t kMostBytes = std::size_t{8} << 20;
     const std::scoped_lock lock(mutex_);
     if (bytes_ + text.size() > kMostBytes) {
@@ -251,12 +250,12 @@ class Parsed {
       bytes_ = 0;
     }
     if (text.size() > kMostBytes) return;
-    if (documents_.insert_or_assign(text, Document{limits, root}).second) bytes_ += text.size();
+    if (documents_.insert_or_assign(text, Document{most_values, root}).second) bytes_ += text.size();
   }
 
  private:
   struct Document {
-    Limits limits;
+    std::size_t most_values;
     Node root;
   };
   mutable std::mutex mutex_;
@@ -269,12 +268,8 @@ Parsed& parsed() {
   return documents;
 }
 
-std::optional<Node> parse_anew(const Sources& sources, int source, const Limits& limits,
+std::optional<Node> parse_anew(const Sources& sources, int source, std::size_t most_values,
                                Diagnostics& diagnostics) {
-=======
-std::optional<Node> parse(const Sources& sources, int source, std::size_t most_values,
-                          Diagnostics& diagnostics) {
->>>>>>> door
   const std::string& text = sources[source].text;
   if (const auto bad = first_bad_byte(text)) {
     const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
@@ -307,13 +302,13 @@ std::optional<Node> parse(const Sources& sources, int source, std::size_t most_v
 
 }  // namespace
 
-std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
+std::optional<Node> parse(const Sources& sources, int source, std::size_t most_values,
                           Diagnostics& diagnostics) {
   const std::string& text = sources[source].text;
-  if (auto known = parsed().find(text, limits, source)) return known;
+  if (auto known = parsed().find(text, most_values, source)) return known;
   const std::size_t before = diagnostics.size();
-  auto root = parse_anew(sources, source, limits, diagnostics);
-  if (root && diagnostics.size() == before) parsed().keep(text, limits, *root);
+  auto root = parse_anew(sources, source, most_values, diagnostics);
+  if (root && diagnostics.size() == before) parsed().keep(text, most_values, *root);
   return root;
 }
 

@@ -11,15 +11,6 @@
 
 namespace foreshard::yaml::internal {
 
-<<<<<<< HEAD
-struct Limits {
-  int deepest;
-  std::size_t most_nodes;
-  bool operator==(const Limits&) const = default;
-};
-
-=======
->>>>>>> door
 /// The document in `sources[source]`, or nothing with a diagnostic. Duplicate and merge keys are
 /// diagnosed too, but the document is still returned.
 /// \param most_values  aliases expanded.
