@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -34,12 +35,13 @@ const std::string& intact() {
     const fs::path file = fuzz::Folder::path() / "intact.db";
     std::vector<std::string> remarks;
     {
-      auto store = sweep::Store::open(file, question(), "work", remarks);
-      FORESHARD_CHECK(store.has_value());
+      auto opened = sweep::Store::open(file, question(), "work", remarks);
+      FORESHARD_CHECK(opened.has_value());
+      sweep::Store store = *std::move(opened);
       for (std::int64_t i = 0; i < 3; ++i) {
         sweep::Outcome outcome;
         outcome.why = "why " + std::to_string(i);
-        FORESHARD_CHECK(store->put(i, std::string(64, static_cast<char>('a' + i)), outcome).ok());
+        FORESHARD_CHECK(store.put(i, std::string(64, static_cast<char>('a' + i)), outcome).ok());
       }
     }
     return *read_file(file, 1_MiB);
