@@ -214,7 +214,7 @@ TEST(Commands, StartNoProcessWhereNoneMayBeStarted) {
       foreshard::run({"simulate", "gpt-1.7b-a100-8", "--engine", "simgrid"}, alone);
   EXPECT_EQ(simgrid.code, 2);
   EXPECT_THAT(simgrid.messages.at(0).text, HasSubstr("simgrid"));
-  const auto replay = foreshard::run({"replay", "host-dp2", "--host"}, alone);
+  const auto replay = foreshard::run({"replay", "host-dp2", "--host", "--verify"}, alone);
   EXPECT_EQ(replay.code, 2);
   EXPECT_THAT(replay.messages.at(0).text, HasSubstr("foreshard-replay"));
 }
