@@ -115,8 +115,8 @@ Paper paper_for(const std::string& path) {
   constexpr std::size_t kWidest = 140;
   const std::string terminal = variable("TERM");
   const std::string width = variable("COLUMNS");
-  const bool is_terminal = current_caller == nullptr && (path.empty() || path == "-") &&
-                           isatty(STDOUT_FILENO) == 1;
+  const bool is_terminal =
+      current_caller == nullptr && (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
   Paper paper{.colour = is_terminal && variable("NO_COLOR").empty() && !terminal.empty() &&
                         terminal != "dumb"};
   winsize size{};

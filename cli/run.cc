@@ -136,9 +136,8 @@ std::optional<std::string> wrong_command(const CLI::App& app,
   return std::nullopt;
 }
 
-// The words of the command line; "help COMMAND" as "COMMAND --help".
-std::vector<std::string> words_of(int argc, char** argv) {
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+// "help COMMAND" as "COMMAND --help".
+std::vector<std::string> with_help_last(std::vector<std::string> words) {
   if (words.empty() || words.front() != "help") return words;
   words.erase(words.begin());
   words.emplace_back("--help");
@@ -147,8 +146,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 
 Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
                              const CatalogueFolder& folder) {
-  FORESHARD_ASSIGN(auto catalogue,
-                   study::find_catalogue(folder.given, folder.by, folder.last));
+  FORESHARD_ASSIGN(auto catalogue, study::find_catalogue(folder.given, folder.by, folder.last));
   for (const DeclaredCommand& one : declared)
     if (one.app->parsed()) {
       protect_inputs(outputs_of(*one.app));
@@ -162,10 +160,12 @@ Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
 int run(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGABRT, on_abort);
-  return run(words_of(argc, argv), {.last = FORESHARD_SOURCE_CONFIGS});
+  return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+             {.last = FORESHARD_SOURCE_CONFIGS});
 }
 
-int run(const std::vector<std::string>& words, const CatalogueFolder& catalogue) {
+int run(const std::vector<std::string>& given, const CatalogueFolder& catalogue) {
+  const std::vector<std::string> words = with_help_last(given);
   CLI::App app;
   std::string configs;
   const auto declared = declare_all(app, configs);
@@ -194,8 +194,8 @@ int run(const std::vector<std::string>& words, const CatalogueFolder& catalogue)
                 "for example: " + first_example(command) + "; see " + help_line(command));
   }
   try {
-    const Result<ExitCode> code = run_command(
-        declared, configs.empty() ? catalogue : CatalogueFolder{.given = configs});
+    const Result<ExitCode> code =
+        run_command(declared, configs.empty() ? catalogue : CatalogueFolder{.given = configs});
     return code ? *code : fail(code.error());
   } catch (const std::exception& error) {
     if (!missing_resource(std::current_exception()).empty()) throw;

@@ -96,11 +96,12 @@ SearchResult found_in(std::string text) {
     throw Failure(Failure::Kind::kUnsupported,
                   "search: the study is of a graph; run({\"search\", ...}) searches it");
   const json told = json::parse(text);
-  SearchResult result{.considered = told["considered"],
-                      .certified = told["certified"],
-                      .gap = told["gap"],
-                      .partial = told["partial"],
-                      .needs_hosts = told["needs_hosts"]};
+  SearchResult result{
+      .considered = told["considered"],
+      .certified = told["certified"],
+      .gap = number_in(told["gap"]).value_or(std::numeric_limits<double>::infinity()),
+      .partial = told["partial"],
+      .needs_hosts = told["needs_hosts"]};
   for (std::size_t i = 0; i < told["best"].size(); ++i)
     result.best.push_back(candidate_of(told["best"][i], read->settings[i]));
   result.json = std::move(text);

@@ -118,6 +118,7 @@ Answer asked(const Words& words, const Hooks& hooks, const cli::CatalogueFolder&
     if (text.empty()) first = message;
     text += (text.empty() ? "" : "\n") + message.text;
   }
+  if (text.starts_with("--")) text.erase(0, 2);  // the field of a question has the option's name
   if (code == cli::kInternalError) throw InternalError(text);
   throw Failure(done.fault.value_or(Failure::Kind::kInvalidInput), text, std::move(first));
 }

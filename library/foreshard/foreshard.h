@@ -221,7 +221,8 @@ struct SearchResult {
   std::int64_t considered = 0;
   /// Lower bounds prove that no other strategy that was considered simulates faster.
   bool certified = false;
-  /// How much faster another strategy could be at most, as a part of the first one's time.
+  /// How much faster another strategy could be at most, as a part of the first one's time;
+  /// infinite if `best` is empty.
   double gap = 0;
   bool partial = false;  ///< `budget_seconds` or Hooks::stop ended the search.
   /// Nothing fits without offloading to host memory. Offloading was tried unasked; whether hosts
