@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 
 namespace foreshard {
@@ -67,9 +68,6 @@ struct Caller {
   void tell(Message message);
   bool wants_an_end() const { return stop && stop() != Ending::kNone; }
 };
-
-/// The caller of this thread; null in the program itself.
-inline constinit thread_local Caller* current_caller = nullptr;
 
 /// Makes a caller, or none, that of this thread while it lives.
 class CalledBy {

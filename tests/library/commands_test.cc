@@ -199,6 +199,20 @@ TEST(Commands, EndWhenTheCallerWants) {
                foreshard::Cancelled);
 }
 
+TEST(Commands, OutliveAFailedCheck) {
+  const foreshard::Hooks faulty{.stop = [] {
+    FORESHARD_CHECK(1 == 2);
+    return Stop::kNo;
+  }};
+  const foreshard::Study large{.file = "gpt3-175b-a100-1024"};
+  EXPECT_THROW(foreshard::predict(large, {}, FORESHARD_PACKAGE_CATALOGUE, faulty),
+               foreshard::InternalError);
+  const Answer answer = foreshard::run(Words{"search", "gpt-1.7b-a100-8"}, faulty);
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.messages.at(0).text, HasSubstr("1 == 2 does not hold"));
+  EXPECT_TRUE(foreshard::predict({.file = "gpt-1.7b-a100-8"}).feasible);
+}
+
 TEST(Commands, TellHowFarTheyAre) {
   std::atomic<std::int64_t> most = 0;
   foreshard::search({.file = "gpt-1.7b-a100-8"}, {.level = 0, .simulate = 2, .certify = 0},
