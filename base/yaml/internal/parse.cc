@@ -250,7 +250,8 @@ class Parsed {
       bytes_ = 0;
     }
     if (text.size() > kMostBytes) return;
-    if (documents_.insert_or_assign(text, Document{most_values, root}).second) bytes_ += text.size();
+    if (documents_.insert_or_assign(text, Document{most_values, root}).second)
+      bytes_ += text.size();
   }
 
  private:
