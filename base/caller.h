@@ -27,7 +27,7 @@ namespace foreshard {
 /// Whether the caller wants the work to end.
 enum class Ending : std::uint8_t {
   kNone,
-  kWithResults,  ///< With the results so far, if the command keeps them; otherwise at once.
+  kWithResults,  ///< The results so far are kept if the command can; otherwise at once.
   kAtOnce,
 };
 
@@ -40,27 +40,27 @@ struct ProtectedFiles {
   using Id = std::pair<dev_t, ino_t>;
   std::mutex mutex;
   bool on = false;
-  std::map<Id, std::string> outputs;  ///< With the option that names each.
+  std::map<Id, std::string> outputs;  ///< File -> the option that names it.
   std::set<Id> inputs;                ///< Files that were read.
 };
 
 struct Caller {
   struct Message {
     bool is_error;
-    Error::Code code;  ///< Of an error.
+    Error::Code code;  ///< The error's code.
     std::string text;
     std::string help;
   };
 
-  std::string input;     ///< What stands for stdin.
+  std::string input;     ///< Text in the place of stdin.
   bool may_fork = true;  ///< Whether processes may be started.
   /// Called often, from any thread.
   std::function<Ending()> stop;
   /// Called from any thread; `total` is 0 if it is unknown.
   std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress;
 
-  std::string output{};             ///< What stands for stdout.
-  std::vector<Message> messages{};  ///< What stands for stderr.
+  std::string output{};             ///< Text in the place of stdout.
+  std::vector<Message> messages{};  ///< Lines in the place of stderr.
   std::mutex mutex{};               ///< Guards `messages`.
   ProtectedFiles files{};
   std::atomic<bool> keeps_results = false;  ///< Whether the command ends with its results so far.
@@ -69,7 +69,7 @@ struct Caller {
   bool wants_an_end() const { return stop && stop() != Ending::kNone; }
 };
 
-/// Makes a caller, or none, that of this thread while it lives.
+/// While it lives, this thread has the given caller (null: none).
 class CalledBy {
  public:
   explicit CalledBy(Caller* caller) : before_(std::exchange(current_caller, caller)) {}

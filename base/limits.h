@@ -20,17 +20,17 @@
 namespace foreshard::limits {
 
 // --- Sizes of files, unpacked ---
-inline constexpr Bytes kConfig = 4_MiB;   ///< Written by people; the largest shipped has 47 kB.
-inline constexpr Bytes kResult = 64_MiB;  ///< Of one search or prediction; 0.3 MB for 1,000 plans.
-inline constexpr Bytes kLog = 64_MiB;     ///< What a tool printed of a machine or cluster.
-inline constexpr Bytes kSweep = 512_MiB;  ///< 5 kB for each of 100,000 points (kPoints).
-inline constexpr Bytes kSweepValue = 64_MiB;    ///< In a results file; 100,000 axis values have 10.
-inline constexpr Bytes kProgram = 256_MiB;      ///< Of shipped studies: about 1 MB.
+inline constexpr Bytes kConfig = 4_MiB;       ///< Written by people; the largest shipped has 47 kB.
+inline constexpr Bytes kResult = 64_MiB;      ///< One search or prediction; 0.3 MB for 1,000 plans.
+inline constexpr Bytes kLog = 64_MiB;         ///< A tool's print of a machine or cluster.
+inline constexpr Bytes kSweep = 512_MiB;      ///< 5 kB for each of 100,000 points (kPoints).
+inline constexpr Bytes kSweepValue = 64_MiB;  ///< A results file's; 100,000 axis values have 10.
+inline constexpr Bytes kProgram = 256_MiB;    ///< Shipped studies have about 1 MB.
 inline constexpr Bytes kMeasurement = 512_MiB;  ///< A time for each task of each rank and step.
 inline constexpr Bytes kTable = 1_GiB;          ///< Rows of measurements; 4 million of 250 bytes.
 inline constexpr Bytes kManifest = 256_MiB;     ///< A line for each shard of each tensor.
-inline constexpr Bytes kSafetensorsHeader = 100_MB;  ///< As its own library has.
-inline constexpr Bytes kOnnx = 2_GiB;     ///< What protobuf reads; larger weights stand beside it.
+inline constexpr Bytes kSafetensorsHeader = 100_MB;  ///< The limit of its own library.
+inline constexpr Bytes kOnnx = 2_GiB;     ///< Protobuf's limit; larger weights stand beside it.
 inline constexpr Bytes kProfile = 4_GiB;  ///< A trace of some steps; events are read one by one.
 
 // --- Ratios ---
@@ -45,23 +45,22 @@ inline constexpr int kDepth = 64;  ///< Our own files have 12; recursion over 64
 // --- Counts ---
 /// Memory of the values of one JSON text, beside the text itself.
 inline constexpr Bytes kJsonValues = 1_GiB;
-inline constexpr std::size_t kYamlValues = 200'000;  ///< Of a file, aliases expanded.
-inline constexpr std::size_t kTopologyValues =
-    20'000'000;  ///< Of PaddlePaddle's JSON, read as YAML.
+inline constexpr std::size_t kYamlValues = 200'000;         ///< A file's, aliases expanded.
+inline constexpr std::size_t kTopologyValues = 20'000'000;  ///< PaddlePaddle's JSON, read as YAML.
 inline constexpr std::size_t kCsvFields = std::size_t{1} << 25;  ///< 1 GiB at 32 bytes each.
 inline constexpr std::size_t kXmlElements = 100'000;             ///< 1,000 GPUs of 100 each.
-inline constexpr std::size_t kXmlAttributes = 64;                ///< Of an element; NCCL has 12.
-inline constexpr std::size_t kColumns = 1024;       ///< Of `nvidia-smi topo -m`; 8 GPUs have 20.
-inline constexpr std::size_t kHosts = 100'000;      ///< Of a cluster, in lists such as node[1-64].
+inline constexpr std::size_t kXmlAttributes = 64;                ///< An element's; NCCL has 12.
+inline constexpr std::size_t kColumns = 1024;       ///< `nvidia-smi topo -m` of 8 GPUs has 20.
+inline constexpr std::size_t kHosts = 100'000;      ///< A cluster's, in lists such as node[1-64].
 inline constexpr std::size_t kDevices = 300'000;    ///< 200,000 are announced.
-inline constexpr std::size_t kSwitches = 100'000;   ///< Of SLURM; a host each at the most.
-inline constexpr std::int64_t kCables = 1'000'000;  ///< Of SLURM; 10 for each host.
-inline constexpr std::size_t kEnds = 1'000'000;     ///< Of cables in one list such as leaf[1-64].
-inline constexpr std::size_t kExpanded = 1 << 16;   ///< Characters of a variable of a launch file.
-inline constexpr std::int64_t kPoints = 100'000;    ///< Of a sweep; a minute to some days.
-inline constexpr std::int64_t kSlices = 1 << 25;    ///< Of the tensors of a checkpoint.
-inline constexpr std::size_t kListedRanks = 1 << 25;   ///< Of the groups of a Program, written out.
-inline constexpr std::int64_t kLayoutRanks = 1 << 22;  ///< Of one layout, written out.
+inline constexpr std::size_t kSwitches = 100'000;   ///< SLURM's; a host each at the most.
+inline constexpr std::int64_t kCables = 1'000'000;  ///< SLURM's; 10 for each host.
+inline constexpr std::size_t kEnds = 1'000'000;    ///< Cables' ends in one list such as leaf[1-64].
+inline constexpr std::size_t kExpanded = 1 << 16;  ///< Characters of a variable of a launch file.
+inline constexpr std::int64_t kPoints = 100'000;   ///< A sweep's; a minute to some days.
+inline constexpr std::int64_t kSlices = 1 << 25;   ///< Slices of a checkpoint's tensors.
+inline constexpr std::size_t kListedRanks = 1 << 25;  ///< Ranks of a Program's groups, written out.
+inline constexpr std::int64_t kLayoutRanks = 1 << 22;  ///< Ranks of one layout, written out.
 
 /// What FORESHARD_LIMITS says, 1 without it.
 double factor();

@@ -37,9 +37,9 @@ struct Message {
   bool is_error = false;
   std::string text = {};    ///< All of it, for people.
   std::string file = {};    ///< File with the fault; empty if it is in none. The others are then 0.
-  int line = 0;             ///< From 1.
-  int column = 0;           ///< From 1.
-  std::string remedy = {};  ///< What to write instead; empty if nothing is known.
+  int line = 0;             ///< The first is 1.
+  int column = 0;           ///< The first is 1.
+  std::string remedy = {};  ///< The remedy; empty if none is known.
 };
 
 /// Why there is no answer. what() is for people: for a fault in a file it names file, line and
@@ -87,7 +87,7 @@ struct Hooks {
   std::function<Stop()> stop = {};
   /// Tells how far long work is; `total` is 0 if it is unknown. Called from any thread.
   std::function<void(std::string_view what, std::int64_t done, std::int64_t total)> progress = {};
-  std::string input = {};  ///< What the file name "-" reads.
+  std::string input = {};  ///< The text that the file name "-" reads.
   /// Without it, what runs in another process (the engine simgrid, replay) is refused.
   bool may_fork = true;
 };
@@ -276,10 +276,10 @@ using Words = std::vector<std::string>;
 /// What a command answers.
 struct Answer {
   /// 0: done; 3: nothing fits, or a goal is not met; 4: a limit that was asked for is exceeded; 5:
-  /// partial. Of run() also 1: InternalError; 2: Failure; 130: Cancelled.
+  /// partial. Only run() has 1: InternalError; 2: Failure; 130: Cancelled.
   int code = 0;
-  std::string text = {};               ///< What the program writes to stdout.
-  std::vector<Message> messages = {};  ///< What it writes to stderr: remarks, and faults of run().
+  std::string text = {};               ///< The program's stdout.
+  std::vector<Message> messages = {};  ///< The program's stderr: remarks, and faults of run().
 };
 
 /// Runs any command: run({"topology", "show", "two-dgx-h100", "--format", "json"}).

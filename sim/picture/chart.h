@@ -14,7 +14,7 @@ struct Waterfall {
   struct Part {
     std::string name = {};   ///< "tensor communication"
     std::string style = {};  ///< A style of svg.h.
-    double share = 0;        ///< Of the whole, from 0 to 1.
+    double share = 0;        ///< Part of the whole, from 0 to 1.
     std::string value = {};  ///< The part in words: "3.73 s".
   };
   std::string title = {};

@@ -123,8 +123,8 @@ Scatter::Point point_of(const std::string& name, const Json& times, double unit)
           .x_high = amount(times, "high_s") / unit};
 }
 
-// The strategies that a search lists and those of its front, by time and `height`: the value of y
-// in one of them.
+// Listed strategies of a search and strategies of its front, by time. `height` gives a strategy's
+// y.
 template <class Height>
 std::string draw_strategies(const Json& result, const char* y_axis, const Height& height) {
   Scatter chart{.title = fmt::format("{} on {}", result.at("model").get<std::string>(),

@@ -8,7 +8,7 @@ namespace foreshard::picture {
 namespace {
 
 // Colours of Okabe and Ito, which people with any kind of colour vision can tell apart
-// (https://jfly.uni-koeln.de/color/). Names of parts and kinds are those of results.
+// (https://jfly.uni-koeln.de/color/). Parts and kinds have the same names as in results.
 constexpr std::string_view kStyle = R"(<style>
 text { font: 12px system-ui, sans-serif; fill: #222 }
 .title { font-size: 15px; font-weight: 600 }
