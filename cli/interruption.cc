@@ -11,7 +11,7 @@ namespace foreshard::cli {
 namespace {
 
 volatile std::sig_atomic_t asked_once = 0;
-volatile std::sig_atomic_t stored = 0;
+volatile std::sig_atomic_t has_stored = 0;
 
 void on_signal(int) {
   if (asked_once != 0) _exit(kInterrupted);
@@ -20,7 +20,7 @@ void on_signal(int) {
       "\ninterrupted: what has begun is finished and shown; once more ends at once\n";
   constexpr std::string_view kStored =
       "\ninterrupted: what has begun is finished and kept; once more ends at once\n";
-  const std::string_view message = stored != 0 ? kStored : kShown;
+  const std::string_view message = has_stored != 0 ? kStored : kShown;
   [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
 }
 
@@ -32,7 +32,7 @@ Interruption::Interruption(FinishedResults kept) {
     return;
   }
   asked_once = 0;
-  stored = kept == FinishedResults::kStored ? 1 : 0;
+  has_stored = kept == FinishedResults::kStored ? 1 : 0;
   before_ = std::signal(SIGINT, on_signal);
 }
 

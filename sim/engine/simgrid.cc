@@ -23,7 +23,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "base/caller.h"
 #include "base/index.h"
 
 #include "sim/engine/internal/plan.h"
@@ -217,7 +216,6 @@ Error failed(const std::string& why) {
 }  // namespace
 
 Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
-  FORESHARD_TRY(may_fork("the engine simgrid"));
   FORESHARD_TRY(fault_in(workload));
   FORESHARD_TRY(obstacle_among_events(workload));
   const Shapes shapes(workload);

@@ -35,7 +35,9 @@ Range around(const std::vector<double>& values) {
 Range around_ratios(const std::vector<double>& values) {
   const auto [low, high] = std::ranges::minmax(values);
   const double room = high > low ? std::pow(high / low, 0.03) : 2;
-  return {low / room, high * room};
+  constexpr double kLeast = 1e-300;  // Smaller and larger values than a double holds stand outside.
+  const double first = std::max(low / room, kLeast);
+  return {first, std::clamp(high * room, 2 * first, std::max(2 * first, 1 / kLeast))};
 }
 
 // "250", "1.5 M": thousands and more in powers of a thousand.

@@ -23,12 +23,15 @@ using Json = nlohmann::ordered_json;
 constexpr double kSecondsPerDay = 86400;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-// A number that must be there, finite and not negative.
-double amount(const Json& object, const char* key) {
-  const auto value = object.at(key).get<double>();
+// A number that must be finite and not negative.
+double amount(const Json& json, const std::string& name) {
+  const auto value = json.get<double>();
   if (!std::isfinite(value) || value < 0)
-    throw std::out_of_range(fmt::format("'{}' is {}", key, value));
+    throw std::out_of_range(fmt::format("'{}' is {}", name, value));
   return value;
+}
+double amount(const Json& object, const char* key) {
+  return amount(object.at(key), std::string(key));
 }
 
 std::optional<double> amount_if_known(const Json& object, const char* key) {
@@ -88,7 +91,7 @@ std::string draw_memory(const Json& result) {
   for (const Json* one : classes) {
     StackedBars::Bar bar{.name = one->at("role").get<std::string>()};
     for (const auto& [kind, bytes] : one->at("memory").at("by_kind_bytes").items())
-      bar.parts.push_back({kind, kind, bytes.get<double>() / kGiB});
+      bar.parts.push_back({kind, kind, amount(bytes, kind) / kGiB});
     chart.bars.push_back(std::move(bar));
   }
   const Json& memory = result.at("memory");

@@ -45,8 +45,9 @@ std::vector<double> Scale::ticks(int most) const {
   double step = 10 * power;
   for (const double digit : {5.0, 2.0, 1.0})
     if (digit * power >= raw * (1 - kRounding)) step = digit * power;
-  for (double i = std::ceil(low_ / step - kRounding); i * step <= high_ + kRounding * step; ++i)
-    ticks.push_back(i * step);
+  const double first = std::ceil(low_ / step - kRounding);
+  const double last = std::floor(high_ / step + kRounding);
+  for (int i = 0; i <= 2 * most && first + i <= last; ++i) ticks.push_back((first + i) * step);
   return ticks;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/check.h"
 #include "base/index.h"
 
@@ -373,6 +374,7 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
 
 Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOptions& options) {
   if (options.engine == EngineKind::kFluid) return engine::run_fluid(workload);
+  FORESHARD_TRY(may_fork("the engine simgrid"));
   auto times = engine::run_simgrid(workload);
   if (times || times.error().code != Error::Code::kUnsupported || !workload.events().empty())
     return times;

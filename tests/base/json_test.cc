@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
-std::string fault(const std::string& text) {
+std::string fault_of_json(const std::string& text) {
   const std::string why = message_of(parsed_json(text));
   EXPECT_EQ(message_of(parsed_json<Ordered>(text)), why);
   return why;
@@ -32,14 +32,14 @@ TEST(ParsedJson, IsWhatTheLibraryParses) {
 }
 
 TEST(ParsedJson, NamesTheFault) {
-  EXPECT_THAT(fault("{x"),
+  EXPECT_THAT(fault_of_json("{x"),
               HasSubstr("no JSON: line 1, column 2: invalid literal; last read: '{x'"));
-  EXPECT_THAT(fault(""), HasSubstr("no JSON: line 1, column 1: unexpected end of input"));
-  EXPECT_THAT(fault("{} {}"), HasSubstr("no JSON: line 1, column 4"));
-  EXPECT_THAT(fault("[1e999]"), HasSubstr("no JSON: number overflow parsing '1e999'"));
-  EXPECT_THAT(fault("\"\xff\""), HasSubstr("ill-formed UTF-8"));
-  EXPECT_EQ(fault(R"({"a": 1, "b": {"a": 1}, "a": 2})"), "a: key 'a' appears twice");
-  EXPECT_EQ(fault(R"({"b": [{"a": 1, "a": 2}]})"), "b: key 'a' appears twice");
+  EXPECT_THAT(fault_of_json(""), HasSubstr("no JSON: line 1, column 1: unexpected end of input"));
+  EXPECT_THAT(fault_of_json("{} {}"), HasSubstr("no JSON: line 1, column 4"));
+  EXPECT_THAT(fault_of_json("[1e999]"), HasSubstr("no JSON: number overflow parsing '1e999'"));
+  EXPECT_THAT(fault_of_json("\"\xff\""), HasSubstr("ill-formed UTF-8"));
+  EXPECT_EQ(fault_of_json(R"({"a": 1, "b": {"a": 1}, "a": 2})"), "a: key 'a' appears twice");
+  EXPECT_EQ(fault_of_json(R"({"b": [{"a": 1, "a": 2}]})"), "b: key 'a' appears twice");
 }
 
 // 64 containers in containers are read, 65 are not: a library that copies recursively gets no
@@ -47,9 +47,10 @@ TEST(ParsedJson, NamesTheFault) {
 TEST(ParsedJson, IsNoDeeperThanTheLimit) {
   const auto nested = [](std::size_t depth) { return repeated(depth, "[") + repeated(depth, "]"); };
   EXPECT_TRUE(parsed_json(nested(64)));
-  EXPECT_EQ(fault(nested(65)), "nested deeper than 64 levels");
-  EXPECT_EQ(fault("{\"tid\": " + nested(100000) + "}"), "tid: nested deeper than 64 levels");
-  EXPECT_EQ(fault(repeated(100000, "{\"a\":")), "a: nested deeper than 64 levels");
+  EXPECT_EQ(fault_of_json(nested(65)), "nested deeper than 64 levels");
+  EXPECT_EQ(fault_of_json("{\"tid\": " + nested(100000) + "}"),
+            "tid: nested deeper than 64 levels");
+  EXPECT_EQ(fault_of_json(repeated(100000, "{\"a\":")), "a: nested deeper than 64 levels");
 }
 
 // 14 million empty arrays take 1 GiB; their text, 41 MB.

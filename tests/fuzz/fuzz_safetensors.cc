@@ -11,11 +11,14 @@
 #include "strategies/checkpoint/safetensors.h"
 
 FORESHARD_FUZZER(fuzz_safetensors) {
+  using namespace foreshard;
   using namespace foreshard::checkpoint;
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   const auto length = safetensors_header_length(file.substr(0, 8), std::int64_t{1} << 40);
   // The first two bytes say how much data there is: a fuzzer has no gigabytes.
-  if (length) FORESHARD_CHECK(*length >= 0 && *length * 1_B <= limits::kSafetensorsHeader);
+  if (length)
+    FORESHARD_CHECK(*length >= 0 &&
+                    static_cast<double>(*length) * 1_B <= limits::kSafetensorsHeader);
   if (size < 2) return 0;
   const std::int64_t data_bytes = data[0] + 256 * data[1];
   const auto header = parse_safetensors_header(file.substr(2), data_bytes);

@@ -99,7 +99,7 @@ ComputeFunction find_defined(std::string_view type) {
   return it != kTable.end() && it->first == type ? it->second : nullptr;
 }
 
-std::size_t axis_of(const Invocation& kernel, const Operand& operand) {
+std::size_t axis_of_operand(const Invocation& kernel, const Operand& operand) {
   const std::int64_t axis = kernel.op.settings.integer("axis");
   return at(axis < 0 ? axis + static_cast<std::int64_t>(operand.whole.size()) : axis);
 }

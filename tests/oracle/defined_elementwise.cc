@@ -245,7 +245,7 @@ void transpose(const Invocation& kernel) {
 }
 
 void concat(const Invocation& kernel) {
-  const std::size_t axis = axis_of(kernel, kernel.in[0]);
+  const std::size_t axis = axis_of_operand(kernel, kernel.in[0]);
   const Around to = around(kernel.out[0], axis);
   std::int64_t start = 0;
   for (const Operand& input : kernel.in) {
@@ -259,7 +259,7 @@ void concat(const Invocation& kernel) {
 }
 
 void split(const Invocation& kernel) {
-  const std::size_t axis = axis_of(kernel, kernel.in[0]);
+  const std::size_t axis = axis_of_operand(kernel, kernel.in[0]);
   const Around from = around(kernel.in[0], axis);
   std::int64_t start = 0;
   for (Operand& output : kernel.out) {
@@ -273,7 +273,7 @@ void split(const Invocation& kernel) {
 }
 
 void slice(const Invocation& kernel) {
-  const std::size_t axis = axis_of(kernel, kernel.in[0]);
+  const std::size_t axis = axis_of_operand(kernel, kernel.in[0]);
   const std::int64_t start = kernel.op.settings.integer("start");
   const std::int64_t step = kernel.op.settings.integer("step");
   const Around from = around(kernel.in[0], axis);
@@ -285,7 +285,7 @@ void slice(const Invocation& kernel) {
 }
 
 void pad(const Invocation& kernel) {
-  const std::size_t axis = axis_of(kernel, kernel.in[0]);
+  const std::size_t axis = axis_of_operand(kernel, kernel.in[0]);
   const std::int64_t before = kernel.op.settings.integer("before");
   const std::int64_t step = kernel.op.settings.integer("between") + 1;
   const Around from = around(kernel.in[0], axis);

@@ -23,7 +23,7 @@ std::int64_t local_index(double value, const Operand& operand, std::size_t dim) 
 void gather(const Invocation& kernel) {
   const Operand& data = kernel.in[0];
   const Operand& indices = kernel.in[1];
-  const std::size_t axis = axis_of(kernel, data);
+  const std::size_t axis = axis_of_operand(kernel, data);
   FORESHARD_CHECK(extent(data, axis) == data.whole[axis]);
   const Around from = around(data, axis);
   const auto picked = static_cast<std::int64_t>(indices.values.size());

@@ -25,7 +25,7 @@ Operand as_rows(const Operand& operand, std::size_t axis) {
 // A norm of rows; operand `x` tells which dimensions are normalised.
 void by_rows(const Invocation& kernel, bool forward, bool centred) {
   const std::size_t x = forward ? 0 : 1;
-  const std::size_t axis = axis_of(kernel, kernel.in[x]);
+  const std::size_t axis = axis_of_operand(kernel, kernel.in[x]);
   std::vector<Operand> in;
   std::vector<Operand> out;
   for (const Operand& operand : kernel.in)
@@ -71,7 +71,7 @@ void each_of_channel(const Operand& x, Visit visit) {
 
 void softmax(const Invocation& kernel) {
   const Operand& x = kernel.in[0];
-  const std::size_t axis = axis_of(kernel, x);
+  const std::size_t axis = axis_of_operand(kernel, x);
   FORESHARD_CHECK(extent(x, axis) == x.whole[axis]);
   need_same_slice(x, kernel.out[0]);
   const Around shape = around(x, axis);
@@ -100,7 +100,7 @@ void softmax(const Invocation& kernel) {
 void softmax_gradient(const Invocation& kernel) {
   const Operand& dy = kernel.in[0];
   const Operand& y = kernel.in[1];
-  const std::size_t axis = axis_of(kernel, y);
+  const std::size_t axis = axis_of_operand(kernel, y);
   FORESHARD_CHECK(extent(y, axis) == y.whole[axis]);
   need_same_slice(dy, y);
   need_same_slice(y, kernel.out[0]);

@@ -31,7 +31,7 @@ KernelFunction attention, attention_gradient, batch_norm, batch_norm_gradient,
 // --- indices ---------------------------------------------------------------------------------
 
 /// The dimension that setting `axis` names.
-std::size_t axis_of(const Invocation& kernel, const Operand& operand);
+std::size_t axis_of_operand(const Invocation& kernel, const Operand& operand);
 /// Extents of the slice.
 Shape local_shape_of(const Operand& operand);
 /// The slice seen as [before, at `axis`, after].

@@ -28,6 +28,19 @@ TEST(PictureScale, HasRoundTicks) {
   EXPECT_THAT(Scale::logarithmic(1.5, 12, 0, 1).ticks(6), ElementsAre(2, 5, 10));
 }
 
+TEST(PictureScale, HasFewTicksWhateverItsRange) {
+  for (const auto& [low, high] : {std::pair(1e15, 1e15 + 0.25), std::pair(0.0, 1.7e308),
+                                  std::pair(0.0, 5e-324), std::pair(-1e308, 1e308)})
+    EXPECT_LE(Scale::linear(low, high, 0, 1).ticks(6).size(), 13U);
+  EXPECT_LE(Scale::logarithmic(1e-300, 1e300, 0, 1).ticks(6).size(), 8U);
+}
+
+TEST(Picture, HoldsAnyNumbers) {
+  const picture::Curve tiny{.points = {{5e-324, 5e-324, ""}, {1e308, 1e308, ""}}};
+  EXPECT_THAT(draw(tiny), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(picture::Curve{.points = {{5e-324, 1.7e308, ""}}}), HasSubstr("</svg>"));
+}
+
 TEST(Picture, IsOfTheSameSizeForEveryText) {
   const picture::Waterfall chart{
       .title = "<script>alert(1)</script> & \"x\"\x1b[31m",
