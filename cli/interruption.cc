@@ -45,6 +45,7 @@ Interruption::~Interruption() {
 }
 
 bool Interruption::asked() {
+  end_if_asked();  // A caller that wants no results gets none.
   return current_caller != nullptr ? current_caller->wants_an_end() : asked_once != 0;
 }
 

@@ -25,7 +25,8 @@ class Interruption {
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption();
 
-  /// Whether Ctrl-C was pressed. May be called from any thread.
+  /// Whether Ctrl-C was pressed, or the caller wants an end. May be called from any thread.
+  /// \throws CallEnded if the caller wants no results
   static bool asked();
 
  private:

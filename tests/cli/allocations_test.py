@@ -30,7 +30,7 @@ model: {name: small, layers: 4, hidden: 256, heads: 4, vocabulary: 1000, sequenc
 strategy: {tensor_parallel: 2, data_parallel: 4, global_batch: 16, framework: megatron-lm}
 """
 ALONE = """\
-cluster: {name: one, node: {parts: [{device: a100-sxm-80gb}], links: []}}
+cluster: {name: one, node: h200-1gpu}
 model: {name: tiny, layers: 2, hidden: 64, heads: 4, vocabulary: 256, sequence: 32}
 strategy: {global_batch: 2, framework: megatron-lm}
 """

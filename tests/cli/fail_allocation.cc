@@ -25,10 +25,10 @@ bool all_from_there = false;
 
 constexpr unsigned kPatience = 100;  // seconds after which a copy is ended by SIGALRM
 
-// main begins by setting a handler of its own.
+// The handler when this library was loaded; null before. main begins by setting one of its own.
+const std::terminate_handler at_start = std::get_terminate();
 bool main_has_begun() {
-  static const std::terminate_handler at_start = std::get_terminate();
-  return std::get_terminate() != at_start;
+  return at_start != nullptr && std::get_terminate() != at_start;
 }
 
 void point(int descriptor, const char* path, int flags) {

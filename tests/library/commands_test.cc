@@ -209,7 +209,7 @@ TEST(Commands, OutliveAFailedCheck) {
                foreshard::InternalError);
   const Answer answer = foreshard::run(Words{"search", "gpt-1.7b-a100-8"}, faulty);
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.messages.at(0).text, HasSubstr("1 == 2 does not hold"));
+  EXPECT_THAT(answer.messages.back().text, HasSubstr("1 == 2 does not hold"));
   EXPECT_TRUE(foreshard::predict({.file = "gpt-1.7b-a100-8"}).feasible);
 }
 
