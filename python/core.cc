@@ -34,7 +34,7 @@ struct Progress {
 // A command that runs on another thread.
 class Running {
  public:
-  Running(const Words& words, std::string input)
+  Running(const Words& words, const std::string& input)
       : thread_([this, words, input] { run_all(words, input); }) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
