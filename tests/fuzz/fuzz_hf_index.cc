@@ -31,8 +31,11 @@ const std::filesystem::path& shards() {
     for (const std::string name : {"a", "b"}) {
       const std::string header =
           "{\"" + name + "\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}";
-      const std::string length(1, static_cast<char>(header.size()));
-      write(path / (name + ".safetensors"), length + std::string(7, '\0') + header + "1234");
+      std::string file(8, '\0');  // the length of the header, then the header, then the data
+      file[0] = static_cast<char>(header.size());
+      file += header;
+      file += "1234";
+      write(path / (name + ".safetensors"), file);
     }
     return path;
   }();

@@ -142,6 +142,7 @@ TEST(Commands, AnswerEightThreadsAtOnce) {
   const std::string alone = foreshard::run(words).text;
   const std::string wrong = foreshard::run({"simulate", "nothing"}).messages.at(0).text;
   std::vector<std::future<Answer>> answers;
+  answers.reserve(8);
   for (int i = 0; i < 8; ++i)
     answers.push_back(std::async(std::launch::async, [&, i] {
       return foreshard::run(i % 2 == 0 ? words : Words{"simulate", "nothing"});
