@@ -48,8 +48,8 @@ if(cached)
   set(precompiled OFF)
 endif()
 option(FORESHARD_UNITY "Compile several sources of a library or a test at once" ${together})
-# A source takes 1 s without the headers that it includes, and those take 5 s: the more sources together
-# the less work in all, and the fewer processors that share it.
+# Reading headers is about half the work of a compile: the more sources together, the less work in all,
+# and the fewer processors that share it.
 set(batch 12)
 if(DEFINED ENV{CI})
   set(batch 40)

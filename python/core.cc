@@ -91,7 +91,7 @@ class Running {
   std::thread thread_;  // Last: it uses the others.
 };
 
-// What Python has to say while the command runs. Of exceptions, the first is kept.
+// What Python has to say while the command runs. The first exception is kept.
 void attend(Running& running, const py::object& told, Progress& last,
             std::optional<py::error_already_set>& raised) {
   try {

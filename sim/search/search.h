@@ -140,7 +140,7 @@ struct SearchResult {
   std::string no_hosts;
   bool is_priced = false;          ///< Every device that a simulated strategy uses has a price.
   bool partial = false;            ///< It ended before it was through; ended_by() says why.
-  std::string missing;             ///< What the system gave no more of, in words; else empty.
+  std::string missing;             ///< The resource that ran out, in words; else empty.
   std::optional<Nearest> nearest;  ///< The candidate nearest to fitting, where nothing fits.
   std::optional<WhyNot> why_not;   ///< Answer to SearchOptions::why_not.
   Robustness robustness;           ///< Robustness of the order of the first kContenders that fit.

@@ -1,7 +1,7 @@
 /// \file
 /// What foreshard and its module for SimGrid say to each other. The module is a shared object of
 /// its own, which the process that runs SimGrid loads: SimGrid and the libraries below it would
-/// otherwise be loaded by every start of the program, for some 40 ms.
+/// otherwise be loaded by every start of the program.
 #pragma once
 
 #include <cstdint>

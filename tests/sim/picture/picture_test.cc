@@ -41,7 +41,7 @@ TEST(Picture, HoldsAnyNumbers) {
   EXPECT_THAT(draw(picture::Curve{.points = {{5e-324, 1.7e308, ""}}}), HasSubstr("</svg>"));
 }
 
-TEST(Picture, IsOfTheSameSizeForEveryText) {
+TEST(Picture, EscapesTexts) {
   const picture::Waterfall chart{
       .title = "<script>alert(1)</script> & \"x\"\x1b[31m",
       .whole = "peak",
