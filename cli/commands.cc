@@ -11,7 +11,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 21> kCommands{{
+  static constexpr std::array<CommandInfo, 22> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -30,6 +30,12 @@ std::span<const CommandInfo> commands() {
        "foreshard plot step.json -o step.svg\n"
        "foreshard plot step.json --kind memory -o memory.svg",
        make_plot},
+      {"report", "Make one page of results, with pictures and a time line, for a browser.",
+       "foreshard report gpt3-175b-a100-1024 -o report.html\n"
+       "foreshard simulate study.yaml --bundle step.fsr\n"
+       "foreshard search study.yaml --format json -o found.json\n"
+       "foreshard report step.fsr found.json -o report.html",
+       make_report},
       {"study", "Compare a grid of clusters, models and strategies: time, money, energy.",
        "foreshard study configs/sweeps/adapters-70b.yaml --results adapters.db\n"
        "foreshard study sweep.yaml --results sweep.db --format csv -o sweep.csv\n"

@@ -29,6 +29,7 @@ std::unique_ptr<Command> make_import();
 std::unique_ptr<Command> make_plot();
 std::unique_ptr<Command> make_replan();
 std::unique_ptr<Command> make_replay();
+std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_reshard();
 std::unique_ptr<Command> make_schema();
 std::unique_ptr<Command> make_search();

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "base/file.h"
-#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -29,7 +27,7 @@ class Plot final : public Command {
   }
 
   Result<ExitCode> run(const Environment&) override {
-    FORESHARD_ASSIGN(const std::string text, read_file(result_, limits::kResult));
+    FORESHARD_ASSIGN(const std::string text, read_result(result_));
     const auto svg = picture::picture_of(text, kind_);
     if (!svg) return Error{svg.error().code, fmt::format("{}: {}", result_, svg.error().message)};
     FORESHARD_TRY(write_result(output_, *svg));

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file.h"
 #include "base/quantity.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -40,6 +41,9 @@ class Simulate final : public Command {
                       "mean and percentiles.");
     declaration.output("--trace", "FILE", trace_,
                        "Write a time line for ui.perfetto.dev to this file.");
+    declaration.output("--bundle", "FILE", bundle_,
+                       "Write the result with its time line, memory over time and loads of links to "
+                       "this file (.fsr), for plot and report.");
     add_format(declaration, format_, {"text", "json", "csv"});
     declaration.flag("--timing", timing_, "Report how long the prediction took.");
     add_output(declaration, output_);
@@ -48,6 +52,9 @@ class Simulate final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
     FORESHARD_TRY(refuse_trace(trace_, output_));
+    if (bundle_ == "-") return fail("--bundle: a bundle goes to a file, not to stdout");
+    FORESHARD_TRY(refuse_same_place("--output", output_, "--bundle", bundle_));
+    FORESHARD_TRY(refuse_same_place("--trace", trace_, "--bundle", bundle_));
     if (sensitivity_ && format_ == "csv")
       return fail("--sensitivity: the line of --format csv has no place for it",
                   "write text or json, or leave it out");
@@ -66,6 +73,10 @@ class Simulate final : public Command {
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
       report.wall = wall.count() * 1_s;
     }
+    if (report.bundle) {
+      FORESHARD_TRY(write_file(bundle_, report::to_bundle(report)));
+      report.bundle.reset();
+    }
     FORESHARD_TRY(write_result(output_, written(report)));
     return report.prediction.fits && !report.prediction.interruption ? kDone : kInfeasible;
   }
@@ -82,7 +93,10 @@ class Simulate final : public Command {
       }
       chosen.max_memory = *given;
     }
-    return report::predict(study, chosen, trace_, sensitivity_);
+    return report::predict(study, chosen,
+                           {.trace = trace_,
+                            .sensitivities = sensitivity_,
+                            .bundle = !bundle_.empty()});
   }
 
   sim::SimulateOptions options() const {
@@ -93,7 +107,7 @@ class Simulate final : public Command {
     return {.engine = simgrid ? sim::EngineKind::kSimgrid : sim::EngineKind::kFluid,
             .granularity = stepwise ? sim::Granularity::kStepwise : sim::Granularity::kFlat,
             .fold = !no_fold_,
-            .timeline = !trace_.empty()};
+            .timeline = !trace_.empty() || !bundle_.empty()};
   }
 
   std::string written(const report::Report& report) const {
@@ -110,6 +124,7 @@ class Simulate final : public Command {
   std::string max_memory_;
   bool sensitivity_ = false;
   std::string trace_;
+  std::string bundle_;
   std::int64_t draws_ = 0;
   std::string format_;
   bool timing_ = false;

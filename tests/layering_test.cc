@@ -45,6 +45,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "sim/simulate/",
     "sim/study/",
     "sim/picture/",
+    "sim/page/",
     "sim/report/",
     "sim/search/",
     "sim/search/graph/",

@@ -1,5 +1,5 @@
 /// \file
-/// Texts that gzip compressed (RFC 1952), as profilers write their traces.
+/// Texts that gzip compressed (RFC 1952): read as profilers write their traces, and written.
 #pragma once
 
 #include <string>
@@ -18,5 +18,8 @@ bool is_gzip(std::string_view bytes);
 /// \return kInvalidInput with "name:" where the bytes are no gzip file, end too early, are damaged,
 ///     or hold more than `largest` or than limits::kRatio for each of theirs.
 Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes largest);
+
+/// `text` as one gzip member without a name or a time: the same text gives the same bytes.
+std::string gzip(std::string_view text);
 
 }  // namespace foreshard

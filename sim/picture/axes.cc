@@ -1,23 +1,16 @@
 // Charts with two axes: stacked bars, points with intervals, curves.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
 #include "sim/picture/chart.h"
+#include "sim/picture/internal/frame.h"
 #include "sim/picture/scale.h"
 #include "sim/picture/svg.h"
 
 namespace foreshard::picture {
 namespace {
-
-constexpr double kHeight = 440;
-constexpr double kLeft = 70;
-constexpr double kRight = kWidth - 20;
-constexpr double kTop = 70;
-constexpr double kBottom = kHeight - 56;
-constexpr int kTicks = 6;
 
 struct Range {
   double low = 0;
@@ -38,35 +31,6 @@ Range around_ratios(const std::vector<double>& values) {
   constexpr double kLeast = 1e-300;  // Smaller and larger values than a double holds stand outside.
   const double first = std::max(low / room, kLeast);
   return {first, std::clamp(high * room, 2 * first, std::max(2 * first, 1 / kLeast))};
-}
-
-// "250", "1.5 M": thousands and more in powers of a thousand.
-std::string tick_words(double tick) {
-  constexpr std::array<const char*, 6> kSuffixes{"", " k", " M", " G", " T", " P"};
-  std::size_t power = 0;
-  while (std::abs(tick) >= 1000 && power + 1 < kSuffixes.size()) {
-    tick /= 1000;
-    ++power;
-  }
-  return fmt::format("{:.4g}{}", tick + 0.0, kSuffixes[power]);  // + 0: no "-0"
-}
-
-void horizontal_axis(Svg& svg, const Scale& scale, const std::string& name) {
-  svg.line({kLeft, kBottom}, {kRight, kBottom}, "line");
-  for (const double tick : scale.ticks(kTicks)) {
-    svg.line({scale(tick), kTop}, {scale(tick), kBottom}, "grid");
-    svg.text({scale(tick), kBottom + 18}, tick_words(tick), Anchor::kMiddle);
-  }
-  svg.text({(kLeft + kRight) / 2, kBottom + 40}, name, Anchor::kMiddle);
-}
-
-void vertical_axis(Svg& svg, const Scale& scale, const std::string& name) {
-  svg.line({kLeft, kTop}, {kLeft, kBottom}, "line");
-  for (const double tick : scale.ticks(kTicks)) {
-    svg.line({kLeft, scale(tick)}, {kRight, scale(tick)}, "grid");
-    svg.text({kLeft - 8, scale(tick) + 4}, tick_words(tick), Anchor::kEnd);
-  }
-  svg.text({16, kTop - 14}, name, Anchor::kStart, "note");
 }
 
 // Whether another point is at least as good in both, and better in one.
@@ -120,11 +84,8 @@ std::string draw(const StackedBars& chart) {
   }
   double key = kLeft;
   if (!chart.bars.empty())
-    for (const StackedBars::Part& part : chart.bars.front().parts) {
-      svg.box({key, kTop - 32, 10, 10}, part.style, {"key", 0, part.name});
-      svg.text({key + 14, kTop - 23}, part.name);
-      key += 30 + width_of(part.name);
-    }
+    for (const StackedBars::Part& part : chart.bars.front().parts)
+      add_key(svg, key, kTop - 32, part.style, part.name);
   return std::move(svg).take();
 }
 

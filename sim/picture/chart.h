@@ -46,6 +46,45 @@ struct StackedBars {
 };
 std::string draw(const StackedBars& chart);
 
+/// Amounts over time, stacked, each from its sample on until the next one; with lines that their
+/// sum should not reach.
+struct StackedAreas {
+  struct Area {
+    std::string name = {};
+    std::string style = {};
+    std::vector<double> values = {};  ///< One for each of `times`.
+  };
+  std::string title = {};
+  std::string x_axis = {};
+  std::string unit = {};
+  std::vector<double> times = {};  ///< Ascending.
+  double end = 0;                  ///< Until when the last sample holds.
+  std::vector<Area> areas = {};    ///< From the bottom.
+  std::vector<StackedBars::Limit> limits = {};
+};
+std::string draw(const StackedAreas& chart);
+
+/// What several parties do at the same times, in seconds: a row for each, with a box for each thing
+/// it does. Boxes of few pixels share one mark for each style of a row.
+struct Lanes {
+  struct Box {
+    std::string style = {};
+    double start = 0;
+    double length = 0;
+    std::string label = {};  ///< Shown where there is room for it.
+    std::string in_words = {};
+  };
+  struct Lane {
+    std::string name = {};
+    std::vector<Box> boxes = {};
+  };
+  std::string title = {};
+  std::string x_axis = {};
+  double end = 0;
+  std::vector<Lane> lanes = {};
+};
+std::string draw(const Lanes& chart);
+
 /// Points with intervals; those that no other one beats in both are coloured. Points without `y`
 /// stand hollow in a margin above the others.
 struct Scatter {

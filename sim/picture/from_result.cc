@@ -14,31 +14,13 @@
 #include "base/text.h"
 
 #include "sim/picture/chart.h"
+#include "sim/picture/internal/from_bundle.h"
+#include "sim/picture/internal/numbers.h"
 
 namespace foreshard::picture {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kSecondsPerDay = 86400;
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
-// A number that must be finite and not negative.
-double amount(const Json& json, const std::string& name) {
-  const auto value = json.get<double>();
-  if (!std::isfinite(value) || value < 0)
-    throw std::out_of_range(fmt::format("'{}' is {}", name, value));
-  return value;
-}
-double amount(const Json& object, const char* key) {
-  return amount(object.at(key), std::string(key));
-}
-
-std::optional<double> amount_if_known(const Json& object, const char* key) {
-  if (!object.contains(key) || object.at(key).is_null()) return std::nullopt;
-  return amount(object, key);
-}
-
 // Parts of a step as results name them, in the order in which a waterfall loses them.
 struct Part {
   const char* key;
@@ -91,7 +73,7 @@ std::string draw_memory(const Json& result) {
   for (const Json* one : classes) {
     StackedBars::Bar bar{.name = one->at("role").get<std::string>()};
     for (const auto& [kind, bytes] : one->at("memory").at("by_kind_bytes").items())
-      bar.parts.push_back({kind, kind, amount(bytes, kind) / kGiB});
+      bar.parts.push_back({kind, kind, checked_amount(bytes, kind) / kGiB});
     chart.bars.push_back(std::move(bar));
   }
   const Json& memory = result.at("memory");
@@ -203,13 +185,19 @@ struct DrawnKind {
   Kind kind;
   std::string (*draw)(const Json& result);
 };
-constexpr std::array<DrawnKind, 7> kKinds{{
+constexpr std::array<DrawnKind, 10> kKinds{{
     {{"waterfall", "foreshard.prediction/1", "where the peak of the devices is lost"},
      draw_waterfall},
     {{"memory", "foreshard.prediction/1", "the peak of each class of devices, by kind"},
      draw_memory},
     {{"sensitivity", "foreshard.prediction/1", "what 10 % more of each resource saves"},
      draw_sensitivity},
+    {{"passes", "foreshard.prediction/1", "passes of each stage over time, of a bundle"},
+     draw_passes},
+    {{"memory-over-time", "foreshard.prediction/1", "live bytes over time, of a bundle"},
+     draw_memory_over_time},
+    {{"fabric", "foreshard.prediction/1", "use of groups of like links, of a bundle"},
+     draw_fabric},
     {{"pareto", "foreshard.search/1", "strategies by time and price"}, draw_search},
     {{"memory", "foreshard.search/1", "strategies by time and peak memory"}, draw_search_memory},
     {{"pareto", "foreshard.sweep/1", "points of a study by time and price"}, draw_sweep},
@@ -249,6 +237,10 @@ std::span<const Kind> kinds() {
 
 Result<std::string> picture_of(std::string_view json, std::string_view kind) {
   FORESHARD_ASSIGN(const auto result, parsed_json<Json>(json));
+  return picture_of_parsed(result, kind);
+}
+
+Result<std::string> picture_of_parsed(const Json& result, std::string_view kind) {
   const std::string schema =
       result.is_object() && result.contains("schema") && result.at("schema").is_string()
           ? result.at("schema").template get<std::string>()

@@ -2,6 +2,7 @@
 /// Pictures of results: from the JSON that a command wrote to SVG.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,5 +24,7 @@ std::span<const Kind> kinds();
 /// \param kind  its name; empty: the usual one of the result.
 /// \return kInvalidInput if the text is no result that has such a picture, with the remedy.
 Result<std::string> picture_of(std::string_view json, std::string_view kind = {});
+/// The same of a result that is parsed.
+Result<std::string> picture_of_parsed(const nlohmann::ordered_json& result, std::string_view kind);
 
 }  // namespace foreshard::picture

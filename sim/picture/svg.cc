@@ -1,5 +1,6 @@
 #include "sim/picture/svg.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "base/printable.h"
@@ -22,7 +23,10 @@ text { font: 12px system-ui, sans-serif; fill: #222 }
 .hollow, .pipeline_bubble { fill: none; stroke: #888 }
 .dot { fill: #56b4e9; stroke: #222; stroke-width: .5 }
 .front { fill: #d55e00; stroke: #222; stroke-width: .5 }
-.compute, .activations { fill: #56b4e9 }
+.inside { font-size: 10px; fill: #000 }
+.compute, .forward, .activations { fill: #56b4e9 }
+.backward { fill: #e69f00 }
+.weight_gradient { fill: #d55e00 }
 .optimizer { fill: #f0e442 }
 .tp_comm { fill: #cc79a7 }
 .cp_comm, .gradients { fill: #e69f00 }
@@ -39,7 +43,55 @@ text { font: 12px system-ui, sans-serif; fill: #222 }
 </style>
 )";
 
-std::string escaped(std::string_view text) {
+// A length in pixels, to a hundredth.
+std::string pixels(double value) {
+  std::string text = fmt::format("{:.2f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+// Straight lines through the points; horizontal and vertical ones in their short form.
+std::string through(const std::vector<Point>& points) {
+  std::string steps;
+  std::string last_x;
+  std::string last_y;
+  for (const Point& point : points) {
+    std::string x = pixels(point.x);
+    std::string y = pixels(point.y);
+    if (steps.empty())
+      steps = "M" + x + " " + y;
+    else if (y == last_y && x != last_x)
+      steps += "H" + x;
+    else if (x == last_x)
+      steps += "V" + y;
+    else
+      steps += "L" + x + " " + y;
+    last_x = std::move(x);
+    last_y = std::move(y);
+  }
+  return steps;
+}
+
+// The class of a style: names of several words are joined.
+std::string class_of(std::string_view style) {
+  std::string name(style);
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+std::string attributes(std::string_view style, const Meaning& meaning) {
+  return fmt::format(R"( class="{}" data-name="{}" data-value="{}")", class_of(style),
+                     xml_escaped(meaning.name), meaning.value);
+}
+
+std::string tooltip(const Meaning& meaning) {
+  return "<title>" + xml_escaped(meaning.in_words) + "</title>";
+}
+
+}  // namespace
+
+std::string xml_escaped(std::string_view text) {
   std::string result;
   for (const char c : printable(text)) {
     switch (c) {
@@ -65,31 +117,12 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// A length in pixels, to a hundredth.
-std::string pixels(double value) {
-  std::string text = fmt::format("{:.2f}", value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text == "-0" ? "0" : text;
-}
-
-std::string attributes(std::string_view style, const Meaning& meaning) {
-  return fmt::format(R"( class="{}" data-name="{}" data-value="{}")", style, escaped(meaning.name),
-                     meaning.value);
-}
-
-std::string tooltip(const Meaning& meaning) {
-  return "<title>" + escaped(meaning.in_words) + "</title>";
-}
-
-}  // namespace
-
 Svg::Svg(double width, double height, std::string_view title, std::string_view description) {
   text_ = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" )"
-      R"(role="img" aria-labelledby="title description">)"
-      "\n<title id=\"title\">{2}</title>\n<desc id=\"description\">{3}</desc>\n",
-      pixels(width), pixels(height), escaped(title), escaped(description));
+      R"(role="img" aria-label="{2}">)"
+      "\n<title>{2}</title>\n<desc>{3}</desc>\n",
+      pixels(width), pixels(height), xml_escaped(title), xml_escaped(description));
   text_ += kStyle;
   text_ += fmt::format("<rect class=\"paper\" width=\"{}\" height=\"{}\"/>\n", pixels(width),
                        pixels(height));
@@ -115,10 +148,21 @@ void Svg::line(Point from, Point to, std::string_view style) {
 }
 
 void Svg::path(const std::vector<Point>& points, std::string_view style) {
+  text_ += fmt::format("<path class=\"{}\" d=\"{}\"/>\n", style, through(points));
+}
+
+void Svg::boxes(const std::vector<Box>& boxes, std::string_view style, const Meaning& meaning) {
   std::string steps;
-  for (const Point& point : points)
-    steps += fmt::format("{}{} {}", steps.empty() ? "M" : "L", pixels(point.x), pixels(point.y));
-  text_ += fmt::format("<path class=\"{}\" d=\"{}\"/>\n", style, steps);
+  for (const Box& box : boxes)
+    steps += fmt::format("M{} {}h{}v{}h-{}z", pixels(box.left), pixels(box.top), pixels(box.width),
+                         pixels(box.height), pixels(box.width));
+  text_ += fmt::format("<path d=\"{}\"{}>{}</path>\n", steps, attributes(style, meaning),
+                       tooltip(meaning));
+}
+
+void Svg::area(const std::vector<Point>& points, std::string_view style, const Meaning& meaning) {
+  text_ += fmt::format("<path d=\"{}Z\"{}>{}</path>\n", through(points), attributes(style, meaning),
+                       tooltip(meaning));
 }
 
 void Svg::text(Point at, std::string_view text, Anchor anchor, std::string_view style) {
@@ -126,7 +170,7 @@ void Svg::text(Point at, std::string_view text, Anchor anchor, std::string_view 
                                  : anchor == Anchor::kMiddle ? "middle"
                                                              : "end";
   text_ += fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", style,
-                       pixels(at.x), pixels(at.y), where, escaped(text));
+                       pixels(at.x), pixels(at.y), where, xml_escaped(text));
 }
 
 std::string Svg::take() && {

@@ -42,9 +42,13 @@ class Svg {
   Svg(double width, double height, std::string_view title, std::string_view description);
 
   void box(const Box& box, std::string_view style, const Meaning& meaning);
+  /// Many boxes that stand for one thing together.
+  void boxes(const std::vector<Box>& boxes, std::string_view style, const Meaning& meaning);
   void dot(Point at, std::string_view style, const Meaning& meaning);
   void line(Point from, Point to, std::string_view style);
   void path(const std::vector<Point>& points, std::string_view style);
+  /// What a closed path encloses.
+  void area(const std::vector<Point>& points, std::string_view style, const Meaning& meaning);
   void text(Point at, std::string_view text, Anchor anchor = Anchor::kStart,
             std::string_view style = "text");
 
@@ -57,6 +61,10 @@ class Svg {
 
 /// The width of every chart, in pixels.
 inline constexpr double kWidth = 760;
+
+/// `text` for the content or a quoted attribute of an element, of SVG as of HTML. Line breaks become
+/// blanks, and bytes that do not print are written out.
+std::string xml_escaped(std::string_view text);
 
 /// Pixels that a text takes, estimated: no font is measured.
 double width_of(std::string_view text);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/gzip/gzip.h"
 #include "base/record/record.h"
 
 #include "sim/report/internal/disturbed.h"
@@ -564,6 +565,7 @@ const Record<Report>& record_of(const Report*) {
                      })
           .sometimes("branches", &Report::drawn)
           .sometimes("measured", measured_of)
+          .sometimes("bundle", &Report::bundle)
           .field("inputs", &Report::inputs)
           .field("warnings", record::at<&Report::prediction, &sim::Prediction::warnings>)
           .sometimes("timing", timing_of);
@@ -572,6 +574,10 @@ const Record<Report>& record_of(const Report*) {
 
 std::string to_json(const Report& report) {
   return record::text_of(record::write(report), 2);
+}
+
+std::string to_bundle(const Report& report) {
+  return gzip(record::write(report).dump() + "\n");
 }
 
 }  // namespace foreshard::report

@@ -23,4 +23,7 @@ const record::Record<Report>& record_of(const Report*);
 /// holds for every class.
 std::string to_json(const Report& report);
 
+/// The same on one line, compressed by gzip: the file of `simulate --bundle`.
+std::string to_bundle(const Report& report);
+
 }  // namespace foreshard::report

@@ -12,15 +12,21 @@
 
 namespace foreshard::report {
 
+/// What a report holds beside the prediction.
+struct Extras {
+  /// Where to write the timeline for a viewer of traces, which the options must then ask for;
+  /// empty: nowhere.
+  std::filesystem::path trace = {};
+  bool sensitivities = false;  ///< What faster parts would save (sim/simulate/sensitivity.h).
+  bool bundle = false;  ///< For pictures (bundle.h); the options must then ask for the timeline.
+};
+
 /// Simulates the study. If the strategy does not fit into the memory of the devices, that is no
 /// error: the report then has alternatives that might fit. Without SimulateOptions::max_memory, the
 /// simulation itself may take as much memory as is free on the machine that it runs on.
-/// \param trace  where to write the timeline, which `options` must then ask for; empty: nowhere.
-/// \param sensitivities  whether to report what faster parts would save
-///     (sim/simulate/sensitivity.h).
 /// \return the report, or an error of run_study, write_trace or sensitivities_of; kInvalidInput,
 ///     with the line of the study, if sensitivities are asked of a study with disturbances.
 Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
-                       const std::filesystem::path& trace = {}, bool sensitivities = false);
+                       const Extras& extras = {});
 
 }  // namespace foreshard::report

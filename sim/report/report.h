@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 
+#include "sim/report/bundle.h"
 #include "sim/simulate/prediction.h"
 #include "sim/simulate/sensitivity.h"
 #include "sim/study/alternatives.h"
@@ -90,6 +91,7 @@ struct Report {
   std::vector<InputDigest> inputs;
   std::optional<study::DrawnSteps> drawn;  ///< Present if requested.
   std::optional<MeasuredShare> measured;   ///< Present if the user gave measured times.
+  std::optional<Bundle> bundle{};          ///< Present if requested.
   std::optional<Seconds> wall;  ///< Wall time of the prediction itself; present if requested.
 };
 

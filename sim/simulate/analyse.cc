@@ -201,7 +201,8 @@ std::array<Seconds, kParameterGroups> kernel_times_of(const Program& program,
 }
 
 MemoryUse memory_of(const Program& program, const program::Expander& expander,
-                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class) {
+                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class,
+                    std::size_t curve_samples) {
   const auto role_index = static_cast<std::size_t>(built.role_of_class[device_class]);
   const auto found = expander.memory_events(role_index, *built.expansions[device_class]);
   std::vector<memory::Event> events;
@@ -219,8 +220,65 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
     if (!happens) continue;
     events.push_back({time, event.kind, event.allocate ? event.bytes : -event.bytes});
   }
-  const auto live = memory::live_bytes(program.roles[role_index].memory, std::move(events));
-  return {.peak = live.peak, .peak_time = live.peak_time, .by_kind = live.at_peak};
+  auto live =
+      memory::live_bytes(program.roles[role_index].memory, std::move(events), curve_samples);
+  return {.peak = live.peak,
+          .peak_time = live.peak_time,
+          .by_kind = live.at_peak,
+          .curve = std::move(live.curve)};
+}
+
+namespace {
+
+// "node3/nic0 -> leaf1" as "node*/nic* -> leaf*".
+std::string without_numbers(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit)
+      result += c;
+    else if (!result.ends_with('*'))
+      result += '*';
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Folding& folding,
+                                         const BuiltWorkload& built) {
+  const engine::Workload& workload = built.workload;
+  std::vector<double> crossing(workload.resource_count());
+  for (const engine::Activity& activity : workload.activities())
+    for (const engine::Usage& usage : workload.shape(activity.shape).usages)
+      crossing[usage.resource.index()] += usage.weight * usage.multiplicity * activity.work;
+  std::vector<std::int64_t> count(folding.link_representative.size());
+  for (const std::int32_t of : folding.class_of_link)
+    if (of >= 0) ++count[static_cast<std::size_t>(of)];
+  std::map<std::pair<std::string, double>, LinkGroupUse> groups;
+  for (std::size_t c = 0; c < count.size(); ++c) {
+    const Link& link = cluster.links()[folding.link_representative[c].index()];
+    const auto name = [&](VertexId vertex) {
+      return without_numbers(cluster.vertices()[vertex.index()].name);
+    };
+    std::string what = name(link.from) + " -> " + name(link.to);
+    const double bandwidth = link.bandwidth.in_base();
+    LinkGroupUse& group = groups[{what, bandwidth}];
+    const Bytes bytes = Bytes::from_base(crossing[built.resources.links[c].index()]);
+    group.what = std::move(what);
+    group.bandwidth = link.bandwidth;
+    group.links += count[c];
+    group.most = std::max(group.most, bytes);
+    group.mean += bytes * static_cast<double>(count[c]);  // the sum, until all classes are in
+  }
+  std::vector<LinkGroupUse> sorted;
+  for (auto& [key, group] : groups) {
+    group.mean = group.mean / static_cast<double>(group.links);
+    sorted.push_back(std::move(group));
+  }
+  std::ranges::stable_sort(sorted, std::greater(),
+                           [](const LinkGroupUse& one) { return one.most / one.bandwidth; });
+  return sorted;
 }
 
 std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWorkload& built,

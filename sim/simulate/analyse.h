@@ -40,8 +40,15 @@ std::array<Seconds, kParameterGroups> kernel_times_of(const program::Program& pr
                                                       const ClassTimes& times,
                                                       std::size_t device_class);
 
+/// \param curve_samples  samples of the curve of live bytes (memory::live_bytes).
 MemoryUse memory_of(const program::Program& program, const program::Expander& expander,
-                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class);
+                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class,
+                    std::size_t curve_samples);
+
+/// What crosses the links in a step, by groups of like links.
+/// Not modelled: other ways that flows take while a failure lasts, and background traffic.
+std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Folding& folding,
+                                         const BuiltWorkload& built);
 
 /// The chain of tasks that ends with the step, first task first. Each task starts when the previous
 /// one ends; a gap is the host's launch of the later task.

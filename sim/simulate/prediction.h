@@ -13,6 +13,7 @@
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/plan.h"
+#include "sim/memory/timeline.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 
@@ -41,6 +42,8 @@ struct MemoryUse {
   Bytes peak;
   Seconds peak_time;
   std::array<Bytes, 5> by_kind{};  ///< Bytes at the peak, indexed by program::MemoryKind.
+  /// Live bytes over the step, with the peak; empty unless the timeline was requested.
+  std::vector<memory::Sample> curve{};
 };
 
 /// A class of devices that do exactly the same at the same times; one of them was simulated.
@@ -100,6 +103,16 @@ struct IntervalSource {
   /// Widening alone, by parameters that are less certain than those of the measured steps.
   double widened_low = 1;
   double widened_high = 1;
+};
+
+/// The load of like links: links of one bandwidth between vertices whose names differ in numbers
+/// alone. Links that others always limit (covered.h) are in no group.
+struct LinkGroupUse {
+  std::string what;  ///< Name of one link with its numbers left out: "node*/nic* -> leaf*".
+  std::int64_t links = 0;
+  BytesPerSecond bandwidth;
+  Bytes most;        ///< Bytes over the busiest of them in a step.
+  Bytes mean;        ///< Mean over the links.
 };
 
 /// How a communication pattern was carried out.
@@ -251,6 +264,8 @@ struct Prediction {
   std::vector<TimelineEntry> timeline;
   /// Index into `classes`; empty unless the timeline was requested.
   std::vector<std::int32_t> class_of_rank;
+  /// Sorted by the use of the busiest link, most first; empty unless the timeline was requested.
+  std::vector<LinkGroupUse> link_groups;
 };
 
 }  // namespace foreshard::sim

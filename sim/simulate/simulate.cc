@@ -426,6 +426,14 @@ Prediction described(const ClusterView& cluster, const Program& program, const F
   return prediction;
 }
 
+// Samples of a class's curve of memory, fewer where there are many classes.
+std::size_t curve_samples(const SimulateOptions& options, std::size_t classes) {
+  if (!options.timeline) return 0;
+  constexpr std::size_t kMost = 512;  // about the columns of a chart
+  constexpr std::size_t kFewest = 16;
+  return std::clamp(64 * kMost / std::max<std::size_t>(classes, 1), kFewest, kMost);
+}
+
 // Adds the classes of devices. The breakdown is taken from the class that ends last, the memory
 // from the class with the least room.
 void add_classes(const ClusterView& cluster, const Program& program, const Prepared& ready,
@@ -449,7 +457,8 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
                    .finish = finish[c],
                    .breakdown = {},
                    .kernels = {},
-                   .memory = memory_of(program, expander, built, own, c)};
+                   .memory = memory_of(program, expander, built, own, c,
+                                        curve_samples(options, finish.size()))};
     const ClassTimes& own_shown = &shown == &times ? own : cut.emplace(built, shown, c);
     if (options.every_class) of.kernels = kernel_times_of(program, built, own_shown, c);
     if (options.every_class || c == last)
@@ -499,6 +508,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (options.timeline) {
     prediction.timeline = timeline_of(program, built, shown);
     prediction.class_of_rank = folding.class_of_rank;
+    prediction.link_groups = link_groups_of(cluster, folding, built);
   }
   FORESHARD_ASSIGN(prediction.warnings,
                    internal::granularity_warnings(cluster, program, communicators, forms, options));

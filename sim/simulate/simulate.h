@@ -42,7 +42,8 @@ struct SimulateOptions {
   /// Run undisturbed chains of kernels as one activity (internal/task_graph.cc): exact except for
   /// the times of tasks inside a slowed chain.
   bool coalesce = true;
-  bool timeline = false;  ///< Keep every task's times, for traces.
+  /// Keep every task's times, the memory over time and the loads of links, for traces and bundles.
+  bool timeline = false;
   bool critical_path = true;
   /// Compute breakdown and kernel times for each class of devices; otherwise only the breakdown of
   /// the class that ends last.
