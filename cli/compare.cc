@@ -23,6 +23,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/page/page.h"
 #include "sim/study/run.h"
 #include "sim/sweep/comparison.h"
 #include "sim/sweep/output.h"
@@ -96,12 +97,18 @@ Status fault_in(const SweepsGiven& given) {
   return {};
 }
 
+Error no_markdown(std::string_view what) {
+  return {Error::Code::kInvalidInput,
+          fmt::format("--format markdown: there is none of {}; use text or json", what)};
+}
+
 // The comparison as text or JSON.
 // \pre holds_sweep(a) or holds_sweep(b).
 // \return kInvalidInput if the other file is something else or an option has no effect; errors of
 //     sweep::compare and the readers of results files (kInvalidInput, kIo).
 Result<std::string> compared_sweeps(const SweepsGiven& given, const Paper& paper) {
   FORESHARD_TRY(fault_in(given));
+  if (given.format == "markdown") return no_markdown("two results of study");
   FORESHARD_ASSIGN(const sweep::Results a, sweep_in(given.a));
   FORESHARD_ASSIGN(const sweep::Results b, sweep_in(given.b));
   FORESHARD_ASSIGN(const sweep::Comparison comparison, sweep::compare(a, b));
@@ -136,7 +143,7 @@ class Compare final : public Command {
     declaration.output("--trace", "FILE", trace_,
                        "Write both time lines, one above the other, for ui.perfetto.dev.");
     declaration.count("--residuals", residuals_, 0, "How many of the largest residuals to show.");
-    add_format(declaration, format_, {"text", "json"});
+    add_format(declaration, format_, {"text", "json", "markdown"});
     add_output(declaration, output_);
   }
 
@@ -154,6 +161,7 @@ class Compare final : public Command {
     FORESHARD_ASSIGN(const bool predicted, is_predicted(measurement_));
     if (predicted || !sets_of_b_.empty()) return put_beside(environment);
     FORESHARD_TRY(only_beside_studies());
+    if (format_ == "markdown") return no_markdown("a study beside a measurement");
     std::optional<double> limit;
     if (!limit_.empty()) {
       FORESHARD_ASSIGN(limit, percentage(limit_));
@@ -209,9 +217,12 @@ class Compare final : public Command {
                                                      .break_even = break_even_,
                                                      .metric = metric_},
                                                     environment));
-    FORESHARD_TRY(write_result(output_, format_ == "json"
-                                            ? report::to_json(sides)
-                                            : report::to_text(sides, paper_for(output_))));
+    std::string text =
+        format_ == "text" ? report::to_text(sides, paper_for(output_)) : report::to_json(sides);
+    if (format_ == "markdown") {
+      FORESHARD_ASSIGN(text, page::markdown_of(text));
+    }
+    FORESHARD_TRY(write_result(output_, text));
     return kDone;
   }
 

@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/page/page.h"
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"
 #include "sim/search/output.h"
@@ -55,7 +56,7 @@ class Search final : public Command {
                        "Give the best so far after this time, such as 60s (default: no limit).");
     declaration.option("--why-not", "STRATEGY", why_not_,
                        "Say what ruled such a strategy out: \"tp8 pp4 zero1\".");
-    add_format(declaration, format_, {"text", "json", "csv"});
+    add_format(declaration, format_, {"text", "json", "csv", "markdown"});
     add_output(declaration, output_);
   }
 
@@ -99,7 +100,8 @@ class Search final : public Command {
     options.version = version_line();
     const auto result = searched(study, std::move(options));
     if (!result) return result.error();
-    FORESHARD_TRY(write_result(output_, written(study, *result)));
+    FORESHARD_ASSIGN(const std::string text, written(study, *result));
+    FORESHARD_TRY(write_result(output_, text));
     if (result->simulated.empty() || !result->simulated.front().fits)
       return result->partial ? kPartial : kInfeasible;
     return result->partial ? kPartial : kDone;
@@ -124,6 +126,8 @@ class Search final : public Command {
 
   Result<ExitCode> of_graph(const study::LoadedStudy& study, const Environment& environment) {
     if (!space_.empty()) return fail("--space: is for a study with a model, not a graph");
+    if (format_ == "markdown")
+      return fail("--format markdown: is for a study with a model, not a graph");
     if (!budget_.empty())
       return fail("--budget: a search of a graph ends by itself; give --simulate less");
     if (!why_not_.empty()) return fail("--why-not: is for a study with a model, not a graph");
@@ -162,9 +166,12 @@ class Search final : public Command {
     return search::run_search(study, options);
   }
 
-  std::string written(const study::LoadedStudy& study, const search::SearchResult& result) const {
+  Result<std::string> written(const study::LoadedStudy& study,
+                              const search::SearchResult& result) const {
     if (format_ == "json") return search::search_json(study, result, top_, study_.asked());
     if (format_ == "csv") return search::search_csv(result, top_);
+    if (format_ == "markdown")
+      return page::markdown_of(search::search_json(study, result, top_, study_.asked()));
     return search::search_text(study, result, top_, paper_for(output_));
   }
 

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/page/page.h"
 #include "sim/report/csv.h"
 #include "sim/report/json.h"
 #include "sim/report/predict.h"
@@ -41,10 +42,11 @@ class Simulate final : public Command {
                       "mean and percentiles.");
     declaration.output("--trace", "FILE", trace_,
                        "Write a time line for ui.perfetto.dev to this file.");
-    declaration.output("--bundle", "FILE", bundle_,
-                       "Write the result with its time line, memory over time and loads of links to "
-                       "this file (.fsr), for plot and report.");
-    add_format(declaration, format_, {"text", "json", "csv"});
+    declaration.output(
+        "--bundle", "FILE", bundle_,
+        "Write the result with its time line, memory over time and loads of links to "
+        "this file (.fsr), for plot and report.");
+    add_format(declaration, format_, {"text", "json", "csv", "markdown"});
     declaration.flag("--timing", timing_, "Report how long the prediction took.");
     add_output(declaration, output_);
   }
@@ -77,7 +79,8 @@ class Simulate final : public Command {
       FORESHARD_TRY(write_file(bundle_, report::to_bundle(report)));
       report.bundle.reset();
     }
-    FORESHARD_TRY(write_result(output_, written(report)));
+    FORESHARD_ASSIGN(const std::string text, written(report));
+    FORESHARD_TRY(write_result(output_, text));
     return report.prediction.fits && !report.prediction.interruption ? kDone : kInfeasible;
   }
 
@@ -93,10 +96,9 @@ class Simulate final : public Command {
       }
       chosen.max_memory = *given;
     }
-    return report::predict(study, chosen,
-                           {.trace = trace_,
-                            .sensitivities = sensitivity_,
-                            .bundle = !bundle_.empty()});
+    return report::predict(
+        study, chosen,
+        {.trace = trace_, .sensitivities = sensitivity_, .bundle = !bundle_.empty()});
   }
 
   sim::SimulateOptions options() const {
@@ -110,9 +112,10 @@ class Simulate final : public Command {
             .timeline = !trace_.empty() || !bundle_.empty()};
   }
 
-  std::string written(const report::Report& report) const {
+  Result<std::string> written(const report::Report& report) const {
     if (format_ == "json") return report::to_json(report);
     if (format_ == "csv") return report::to_csv(report);
+    if (format_ == "markdown") return page::markdown_of(report::to_json(report));
     return report::to_text(report, paper_for(output_));
   }
 

@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/page/page.h"
 #include "sim/simulate/memory_limit.h"
 #include "sim/sweep/evaluate.h"
 #include "sim/sweep/output.h"
@@ -48,7 +49,7 @@ class StudyCommand final : public Command {
     declaration.option("--budget", "TIME", budget_,
                        "Begin no point after this time, for example 60s.");
     declaration.count("--top", top_, 1, "Number of points that the text lists.");
-    add_format(declaration, format_, {"text", "json", "csv"});
+    add_format(declaration, format_, {"text", "json", "csv", "markdown"});
     add_output(declaration, output_);
     Declaration exported = declaration.subcommand(
         "export", export_, "Write what a results file holds, as the run itself would.",
@@ -217,16 +218,18 @@ class StudyCommand final : public Command {
   // \param whole  whether the whole grid was asked for; then the verdict decides the exit code.
   Result<ExitCode> written(const sweep::Results& results, bool partial, bool whole) const {
     const sweep::Ranking ranking = sweep::ranking_of(results);
-    FORESHARD_TRY(write_result(output_, text_of(results, ranking)));
+    FORESHARD_ASSIGN(const std::string text, text_of(results, ranking));
+    FORESHARD_TRY(write_result(output_, text));
     if (partial) return kPartial;
     if (!whole) return kDone;
     const bool met = !ranking.verdict || !ranking.verdict->met.empty();
     return ranking.ranked.empty() || !met ? kInfeasible : kDone;
   }
 
-  std::string text_of(const sweep::Results& results, const sweep::Ranking& ranking) const {
+  Result<std::string> text_of(const sweep::Results& results, const sweep::Ranking& ranking) const {
     if (format_ == "json") return sweep::sweep_json(results, ranking);
     if (format_ == "csv") return sweep::sweep_csv(results, ranking);
+    if (format_ == "markdown") return page::markdown_of(sweep::sweep_json(results, ranking));
     return sweep::sweep_text(results, ranking, top_, paper_for(output_));
   }
 

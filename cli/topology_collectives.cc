@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/results.h"
 
+#include "sim/page/page.h"
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/sweep.h"
 #include "strategies/program/ir/group.h"
@@ -404,7 +405,7 @@ void TopologyCollectives::declare(Declaration& topology) {
   declaration.option("--communication", "FILE", communication_,
                      "Communication library: a file or a catalogue name.");
   declaration.flag("--all", all_, "Show every form, including those that NCCL does not have.");
-  add_format(declaration, format_, {"text", "csv", "json"});
+  add_format(declaration, format_, {"text", "csv", "json", "markdown"});
   declaration.repeatable("--set", "KEY=VALUE", sets_,
                          "Set a value of the cluster, for example nodes=4; it takes the place of "
                          "the one in the file. May be given again.");
@@ -447,9 +448,12 @@ Result<ExitCode> TopologyCollectives::run(const Environment& environment) const 
                     .left_out = std::move(chosen.left_out),
                     .chosen = algorithm_};
   for (const SweepRow& row : rows) table.rows.push_back(row_of(cluster, row, all_));
-  const std::string text = format_ == "csv"    ? to_csv(table)
-                           : format_ == "json" ? record::text_of(record::write(table), 2)
-                                               : to_text(table, paper_for(output_));
+  std::string text = format_ == "csv"    ? to_csv(table)
+                     : format_ == "text" ? to_text(table, paper_for(output_))
+                                         : record::text_of(record::write(table), 2);
+  if (format_ == "markdown") {
+    FORESHARD_ASSIGN(text, page::markdown_of(text));
+  }
   FORESHARD_TRY(write_result(output_, text));
   return kDone;
 }

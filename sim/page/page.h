@@ -1,8 +1,8 @@
 /// \file
-/// `foreshard report`: results as one HTML page that works without a network. Planners find money and
-/// days first, then engineers where the time of a step goes, then researchers fabric and curves. All
-/// charts are SVG (sim/picture) and show without scripts, each with its numbers in a table; a script
-/// moves the time line alone.
+/// `foreshard report`: results as one HTML page that works without a network. Planners find money
+/// and days first, then engineers where the time of a step goes, then researchers fabric and
+/// curves. All charts are SVG (sim/picture) and show without scripts, each with its numbers in a
+/// table; a script moves the time line alone.
 #pragma once
 
 #include <string>
@@ -23,5 +23,9 @@ struct GivenResult {
 /// \param command  the command that made it, for its last section.
 /// \return kInvalidInput, with the result's name, for a text that is no result which has a section.
 Result<std::string> page_of(const std::vector<GivenResult>& results, const std::string& command);
+
+/// A result in Markdown, for an issue or a wiki: a sentence, tables, and what pictures show folded.
+/// \return kUnsupported for a kind of result that a page has no section for.
+Result<std::string> markdown_of(const std::string& json);
 
 }  // namespace foreshard::page

@@ -13,6 +13,7 @@
   // Colours are those of the charts: the style sheet of the SVGs is the only place that has them.
   const probe = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const rectangle = probe.appendChild(document.createElementNS(probe.namespaceURI, 'rect'));
+  probe.setAttribute('aria-hidden', true);
   probe.setAttribute('width', 0);
   probe.setAttribute('height', 0);
   document.body.append(probe);
@@ -67,7 +68,9 @@
   const arrange = () => {
     rows = tracks.filter(track => track.main || open.has(track.of));
     selected = Math.min(selected, rows.length - 1);
-    spacer.style.height = `${rows.length * ROW + AXIS + 4}px`;
+    const needed = `${rows.length * ROW + AXIS + 4}px`;
+    spacer.style.height = needed;
+    box.style.height = needed;  // the style sheet says how high it may become
   };
   const spacer = document.createElement('div');
   box.append(spacer);

@@ -1,4 +1,6 @@
 // Pictures of a bundle: passes, memory over time, use of links.
+#include "sim/picture/internal/from_bundle.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,7 +16,6 @@
 #include "base/quantity.h"
 
 #include "sim/picture/chart.h"
-#include "sim/picture/internal/from_bundle.h"
 #include "sim/picture/svg.h"
 
 namespace foreshard::picture {
@@ -87,13 +88,13 @@ std::string name_of_class(const Json& classes, std::size_t index) {
   const std::string role = classes.at(index).at("role").get<std::string>();
   const auto same = std::ranges::count_if(
       classes, [&](const Json& one) { return one.at("role").get<std::string>() == role; });
-  return same == 1 ? role
-                   : fmt::format("rank {}",
-                                 classes.at(index).at("representative").get<std::int64_t>());
+  return same == 1
+             ? role
+             : fmt::format("rank {}", classes.at(index).at("representative").get<std::int64_t>());
 }
 
-// The boxes of a lane. Passes of a kind that follow each other are joined where both are shorter than
-// `shortest` seconds.
+// The boxes of a lane. Passes of a kind that follow each other are joined where both are shorter
+// than `shortest` seconds.
 std::vector<Lanes::Box> boxes_of(const Json& names, const std::vector<Span>& spans,
                                  double shortest) {
   std::vector<Lanes::Box> boxes;
@@ -163,7 +164,8 @@ std::string draw_memory_over_time(const Json& result) {
     StackedAreas chart{.title = "Memory of " + of.at("role").get<std::string>(),
                        .x_axis = "time, s",
                        .unit = "GiB"};
-    for (const Json& time : curve.at("time_s")) chart.times.push_back(checked_amount(time, "time_s"));
+    for (const Json& time : curve.at("time_s"))
+      chart.times.push_back(checked_amount(time, "time_s"));
     if (!std::ranges::is_sorted(chart.times)) refuse("its memory over time goes back in time");
     for (const Json& one : result.at("classes"))
       chart.end = std::max(chart.end, amount(one, "finish_s"));
@@ -191,8 +193,7 @@ std::string draw_fabric(const Json& result) {
     if (bandwidth == 0 || step == 0) continue;
     const double use = amount(group, "most_bytes") / bandwidth / step;
     chart.bars.push_back({group.at("what").get<std::string>(), use,
-                          fmt::format("{:.1f} % of {}", 100 * use,
-                                      format(bandwidth * 1_B / 1_s))});
+                          fmt::format("{:.1f} % of {}", 100 * use, format(bandwidth * 1_B / 1_s))});
   }
   return draw(chart);
 }

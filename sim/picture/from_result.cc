@@ -42,8 +42,9 @@ std::string draw_waterfall(const Json& result) {
   const auto part = [&](const char* name, const char* style, double seconds) {
     return Waterfall::Part{name, style, step > 0 ? seconds / step : 0, format(seconds * 1_s)};
   };
-  Waterfall chart{.title = result.at("study").at("name").get<std::string>(),
-                  .whole = mfu ? "peak of the devices" : "step"};
+  Waterfall chart{
+      .title = "Where the time of " + result.at("study").at("name").get<std::string>() + " goes",
+      .whole = mfu ? "peak of the devices" : "step"};
   for (const Part& loss : kLosses)
     if (const double seconds = amount(parts, loss.key); seconds > 0)
       chart.lost.push_back(part(loss.name, loss.key, seconds));
@@ -111,8 +112,9 @@ Scatter::Point point_of(const std::string& name, const Json& times, double unit)
 // Listed strategies of a search and strategies of its front, by time. `height` gives a strategy's
 // y.
 template <class Height>
-std::string draw_strategies(const Json& result, const char* y_axis, const Height& height) {
-  Scatter chart{.title = fmt::format("{} on {}", result.at("model").get<std::string>(),
+std::string draw_strategies(const Json& result, const char* what, const char* y_axis,
+                            const Height& height) {
+  Scatter chart{.title = fmt::format("{} of {} on {}", what, result.at("model").get<std::string>(),
                                      result.at("cluster").get<std::string>()),
                 .x_axis = "time of a step with 80 % interval, s",
                 .y_axis = y_axis,
@@ -122,7 +124,7 @@ std::string draw_strategies(const Json& result, const char* y_axis, const Height
     for (const Json& one : result.at(list)) {
       if (one.at("time_s").is_null()) continue;
       if (!times.insert(amount(one, "time_s")).second && list == "front") continue;
-      Scatter::Point point = point_of(one.value("words", std::string("on the front")), one, 1);
+      Scatter::Point point = point_of(one.at("words").get<std::string>(), one, 1);
       point.y = height(one);
       chart.points.push_back(std::move(point));
     }
@@ -130,13 +132,14 @@ std::string draw_strategies(const Json& result, const char* y_axis, const Height
 }
 
 std::string draw_search(const Json& result) {
-  return draw_strategies(result, "USD a step", [](const Json& one) {
-    return amount_if_known(one, one.contains("words") ? "usd_per_step" : "usd_of_devices_per_step");
+  return draw_strategies(result, "Time and price", "USD a step", [](const Json& one) {
+    return amount_if_known(
+        one, one.contains("usd_per_step") ? "usd_per_step" : "usd_of_devices_per_step");
   });
 }
 
 std::string draw_search_memory(const Json& result) {
-  return draw_strategies(result, "peak memory, GiB", [](const Json& one) {
+  return draw_strategies(result, "Time and memory", "peak memory, GiB", [](const Json& one) {
     return std::optional(amount(one, "peak_bytes") / kGiB);
   });
 }
@@ -196,8 +199,7 @@ constexpr std::array<DrawnKind, 10> kKinds{{
      draw_passes},
     {{"memory-over-time", "foreshard.prediction/1", "live bytes over time, of a bundle"},
      draw_memory_over_time},
-    {{"fabric", "foreshard.prediction/1", "use of groups of like links, of a bundle"},
-     draw_fabric},
+    {{"fabric", "foreshard.prediction/1", "use of groups of like links, of a bundle"}, draw_fabric},
     {{"pareto", "foreshard.search/1", "strategies by time and price"}, draw_search},
     {{"memory", "foreshard.search/1", "strategies by time and peak memory"}, draw_search_memory},
     {{"pareto", "foreshard.sweep/1", "points of a study by time and price"}, draw_sweep},

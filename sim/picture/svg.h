@@ -62,8 +62,8 @@ class Svg {
 /// The width of every chart, in pixels.
 inline constexpr double kWidth = 760;
 
-/// `text` for the content or a quoted attribute of an element, of SVG as of HTML. Line breaks become
-/// blanks, and bytes that do not print are written out.
+/// `text` for the content or a quoted attribute of an element, of SVG as of HTML. Line breaks
+/// become blanks, and bytes that do not print are written out.
 std::string xml_escaped(std::string_view text);
 
 /// Pixels that a text takes, estimated: no font is measured.

@@ -12,7 +12,8 @@ namespace foreshard::sim {
 
 const record::Record<LinkGroupUse>& record_of(const LinkGroupUse*) {
   static const auto record =
-      record::Record<LinkGroupUse>("link_group", "Like links; those that others limit are left out.")
+      record::Record<LinkGroupUse>("link_group",
+                                   "Like links; those that others limit are left out.")
           .field("what", &LinkGroupUse::what)
           .field("links", &LinkGroupUse::links)
           .field("bandwidth_bytes_per_s", &LinkGroupUse::bandwidth)

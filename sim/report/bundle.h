@@ -1,6 +1,6 @@
 /// \file
-/// What `simulate --bundle` adds to a prediction, for pictures and pages: the time line, memory over
-/// time, the load of links, and the arithmetic that is done beside what the model asks for.
+/// What `simulate --bundle` adds to a prediction, for pictures and pages: the time line, memory
+/// over time, the load of links, and the arithmetic that is done beside what the model asks for.
 #pragma once
 
 #include <vector>

@@ -163,9 +163,7 @@ class Builder {
   TimeLineLevel level(std::string what, const std::vector<Span>& spans) const {
     constexpr double kTolerance = 1e-6;  // part of the step
     const auto tolerance = std::llround(kTolerance * (prediction_.step / 1_ns));
-    return {.level = std::move(what),
-            .count = std::ssize(spans),
-            .data = packed(spans, tolerance)};
+    return {.level = std::move(what), .count = std::ssize(spans), .data = packed(spans, tolerance)};
   }
 
   // One span for each run of entries that `same` says belong together; entries outside of passes
@@ -273,10 +271,11 @@ const record::Record<TimeLineLevel>& record_of(const TimeLineLevel*) {
       record::Record<TimeLineLevel>("time_line_level")
           .field("level", &TimeLineLevel::level, "", record::one_of({"passes", "layers", "tasks"}))
           .field("count", &TimeLineLevel::count, "Spans of time.")
-          .field("data", &TimeLineLevel::data,
-                 "base64 of gzip of four columns of LEB128 numbers: nanoseconds from the end of the "
-                 "span before, nanoseconds that it takes, index into names, micro-batch of a pass "
-                 "or layer.");
+          .field(
+              "data", &TimeLineLevel::data,
+              "base64 of gzip of four columns of LEB128 numbers: nanoseconds from the end of the "
+              "span before, nanoseconds that it takes, index into names, micro-batch of a pass "
+              "or layer.");
   return record;
 }
 

@@ -21,8 +21,8 @@ namespace foreshard::report {
 
 /// One level of a track: spans of time, one after another.
 ///
-/// `data` is base64 of gzip of four columns, each of `count` whole numbers as LEB128 (7 bits a byte,
-/// the lowest first; the high bit says that more follow):
+/// `data` is base64 of gzip of four columns, each of `count` whole numbers as LEB128 (7 bits a
+/// byte, the lowest first; the high bit says that more follow):
 ///  1. time from the end of the span before (from 0 for the first), in nanoseconds;
 ///  2. length, in nanoseconds;
 ///  3. index into TimeLine::names;

@@ -400,6 +400,7 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
 const Record<Simulated>& record_of(const Simulated*) {
   static const auto record =
       Record<Simulated>("front_strategy")
+          .field("words", described, "For people.")
           .field("strategy", &Simulated::strategy)
           .field("use", &Simulated::use)
           .field("devices", [](const Simulated& one) { return one.devices.size(); })

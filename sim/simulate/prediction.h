@@ -111,8 +111,8 @@ struct LinkGroupUse {
   std::string what;  ///< Name of one link with its numbers left out: "node*/nic* -> leaf*".
   std::int64_t links = 0;
   BytesPerSecond bandwidth;
-  Bytes most;        ///< Bytes over the busiest of them in a step.
-  Bytes mean;        ///< Mean over the links.
+  Bytes most;  ///< Bytes over the busiest of them in a step.
+  Bytes mean;  ///< Mean over the links.
 };
 
 /// How a communication pattern was carried out.

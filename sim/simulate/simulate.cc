@@ -458,7 +458,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
                    .breakdown = {},
                    .kernels = {},
                    .memory = memory_of(program, expander, built, own, c,
-                                        curve_samples(options, finish.size()))};
+                                       curve_samples(options, finish.size()))};
     const ClassTimes& own_shown = &shown == &times ? own : cut.emplace(built, shown, c);
     if (options.every_class) of.kernels = kernel_times_of(program, built, own_shown, c);
     if (options.every_class || c == last)

@@ -296,6 +296,13 @@ std::string shown_path(const std::string& path, const std::vector<fs::path>& cat
   return path;
 }
 
+// The file without its ending; a name in the catalogue as it is, for it may hold dots ("gpt-1.7b").
+std::string name_of_study(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  const bool is_file = ending == ".yaml" || ending == ".yml" || ending == ".json";
+  return (is_file ? path.stem() : path.filename()).string();
+}
+
 }  // namespace
 
 const yaml::Table<Study>& yaml_table(const Study*) {
@@ -538,7 +545,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   const std::string name = files.text     ? files.text->path
                            : !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
                            : *files.study == "-" ? "stdin"
-                                                 : files.study->stem().string();
+                                                 : name_of_study(*files.study);
   LoadedStudy loaded{.name = name,
                      .description = study.description,
                      .cluster = *study.cluster,

@@ -1,0 +1,350 @@
+// The sections of a document, one for each kind of result (sections.h).
+#include "sim/page/internal/sections.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/text.h"
+
+#include "sim/picture/from_result.h"
+#include "sim/report/numbers.h"
+
+namespace foreshard::page {
+namespace {
+
+constexpr double kTight = 0.05;  // of the memory: the margin that a search keeps by default
+
+std::string time_words(const Json& seconds) {
+  return seconds.is_null() ? "never" : format(seconds.get<double>() * 1_s);
+}
+
+std::string bytes_words(const Json& bytes) {
+  return bytes.is_null() ? "" : format(bytes.get<double>() * 1_B);
+}
+
+std::string usd_words(const Json& usd) {
+  if (usd.is_null()) return "no price";
+  const auto amount = usd.get<double>();
+  return "$" + report::scaled(amount);
+}
+
+// The keys of `pictures` that the result has a picture of.
+void charts(Document& to, const Json& result, std::initializer_list<std::string_view> kinds) {
+  std::vector<std::string> svgs;
+  for (const std::string_view kind : kinds)
+    if (auto svg = picture::picture_of_parsed(result, kind)) svgs.push_back(*std::move(svg));
+  if (!svgs.empty()) to.charts(svgs);
+}
+
+// Of a prediction: its step and its training in a sentence.
+void tell_step(Document& to, const Json& result) {
+  const Json& step = result.at("step");
+  if (step.at("time_s").is_null()) {
+    to.verdict("The step never ends:", "a failure interrupts it.");
+    return;
+  }
+  std::string rest = fmt::format("8 of 10 measurements are expected between {} and {}.",
+                                 time_words(step.at("low_s")), time_words(step.at("high_s")));
+  const Json& throughput = result.at("throughput");
+  if (!throughput.at("mfu").is_null())
+    rest += fmt::format(" {:.1f} % of the peak (MFU).", 100 * throughput.at("mfu").get<double>());
+  if (!throughput.at("tokens_per_s").is_null())
+    rest += fmt::format(" {} tokens a second.",
+                        report::scaled(throughput.at("tokens_per_s").get<double>()));
+  to.verdict(time_words(step.at("time_s")) + " a step.", rest);
+  const Json& cost = result.at("cost");
+  if (const Json& training = cost.at("training"); !training.is_null())
+    to.paragraph(fmt::format(
+        "{} take {:.3g} days ({:.3g} to {:.3g}) and {}.", training.at("length").get<std::string>(),
+        training.at("days").get<double>(), training.at("low_days").get<double>(),
+        training.at("high_days").get<double>(), usd_words(training.at("usd"))));
+  else if (!cost.at("usd_per_step").is_null())
+    to.paragraph("A step costs " + usd_words(cost.at("usd_per_step")) + ".");
+}
+
+void tell_memory(Document& to, const Json& result) {
+  const Json& memory = result.at("memory");
+  const auto capacity = memory.at("capacity_bytes").get<double>();
+  const double room =
+      capacity - memory.at("reserve_bytes").get<double>() - memory.at("peak_bytes").get<double>();
+  const std::string peak =
+      fmt::format("The fullest device needs {} of {}", bytes_words(memory.at("peak_bytes")),
+                  bytes_words(memory.at("capacity_bytes")));
+  if (!memory.at("fits").get<bool>())
+    to.warning(peak + ": it does not fit.");
+  else if (room < kTight * capacity)
+    to.warning(peak + ": it fits, and is tight.");
+  else
+    to.paragraph(
+        fmt::format("{}: it fits; {} are free beside the reserve.", peak, format(room * 1_B)));
+}
+
+// What nobody measured, and what has no price.
+void tell_doubts(Document& to, const Json& result) {
+  const Json& step = result.at("step");
+  to.note("Interval: " + step.at("interval_source").at("text").get<std::string>());
+  std::vector<std::string> unpriced;
+  for (const Json& device : result.at("cost").at("devices_without_price"))
+    unpriced.push_back(device.get<std::string>());
+  if (!unpriced.empty()) to.warning("Without a price: " + join(unpriced) + ".");
+  for (const Json& warning : result.at("warnings"))
+    to.warning(warning.at("message").get<std::string>());
+}
+
+// The time line for the script of a page.
+void add_time_line(Document& to, const Json& result) {
+  const Json& line = result.at("bundle").at("time_line");
+  Json data = {{"names", line.at("names")}, {"tracks", line.at("tracks")}};
+  for (const Json& one : result.at("classes")) {
+    const auto count = one.at("count").get<std::int64_t>();
+    data["classes"].push_back(fmt::format("{}{}", one.at("role").get<std::string>(),
+                                          count > 1 ? fmt::format(" x{}", count) : ""));
+  }
+  to.time_line(data.dump(-1, ' ', true));
+}
+
+void add_collectives(Document& to, const Json& result) {
+  std::vector<Row> rows;
+  for (const Json& one : result.at("collectives"))
+    rows.push_back(
+        {{one.at("what").get<std::string>()},
+         {one.at("algorithm").get<std::string>() + ", " + one.at("protocol").get<std::string>()},
+         {bytes_words(one.at("bytes")), true},
+         {std::to_string(one.at("operations").get<std::int64_t>()), true},
+         {time_words(one.at("idle_time_s")), true}});
+  if (rows.empty()) return;
+  to.table({{"communication"},
+            {"algorithm"},
+            {"bytes", true},
+            {"a step", true},
+            {"time on idle links", true}},
+           rows, 40);
+}
+
+void add_prediction(Document& to, const Json& result) {
+  const Json& study = result.at("study");
+  to.heading(study.at("name").get<std::string>());
+  to.paragraph(fmt::format("{} on {}: {}; {} devices.", study.at("model").get<std::string>(),
+                           study.at("cluster").get<std::string>(),
+                           study.at("strategy").get<std::string>(),
+                           study.at("devices").get<std::int64_t>()));
+  tell_step(to, result);
+  tell_memory(to, result);
+  tell_doubts(to, result);
+  to.heading("Where the time goes");
+  charts(to, result, {"waterfall", "passes"});
+  const bool bundled = result.contains("bundle");
+  if (bundled) {
+    const Json& bundle = result.at("bundle");
+    const auto model = bundle.at("model_flops").get<double>();
+    if (model > 0)
+      to.paragraph(fmt::format("The devices execute {:.3f} times the model's FLOPs.",
+                               bundle.at("executed_flops").get<double>() / model));
+    add_time_line(to, result);
+  } else {
+    to.note(
+        "The time line comes with foreshard simulate STUDY --bundle step.fsr, then foreshard "
+        "report step.fsr.");
+  }
+  to.heading("Memory");
+  charts(to, result, {"memory-over-time", "memory"});
+  to.heading("Communication");
+  charts(to, result, {"fabric"});
+  add_collectives(to, result);
+  if (result.contains("sensitivities")) {
+    to.heading("What faster parts would save");
+    charts(to, result, {"sensitivity"});
+  }
+  to.heading("Inputs");
+  std::vector<std::string> inputs;
+  for (const Json& input : result.at("inputs"))
+    inputs.push_back(
+        std::filesystem::path(input.at("path").get<std::string>()).filename().string() +
+        ", SHA-256 " + input.at("sha256").get<std::string>());
+  to.list(inputs);
+}
+
+void add_search(Document& to, const Json& result) {
+  to.heading(fmt::format("Strategies for {} on {}", result.at("model").get<std::string>(),
+                         result.at("cluster").get<std::string>()));
+  charts(to, result, {"pareto", "memory"});
+  std::vector<Row> rows;
+  for (const Json& one : result.at("best"))
+    rows.push_back({{std::to_string(rows.size() + 1), true},
+                    {one.at("words").get<std::string>()},
+                    {time_words(one.at("time_s")), true},
+                    {time_words(one.at("low_s")) + " to " + time_words(one.at("high_s")), true},
+                    {bytes_words(one.at("peak_bytes")), true},
+                    {usd_words(one.at("usd_per_step")), true},
+                    {one.at("tight").get<bool>() ? "memory is tight" : ""}});
+  to.table({{"", true},
+            {"strategy"},
+            {"step", true},
+            {"interval", true},
+            {"memory", true},
+            {"a step", true},
+            {"remarks"}},
+           rows);
+}
+
+void add_sweep(Document& to, const Json& result) {
+  const bool whole = !result.at("train").is_null() && result.at("train") != "";
+  to.heading(result.at("name").get<std::string>());
+  charts(to, result, {"pareto"});
+  std::vector<Row> rows;
+  std::vector<std::string> failed;
+  for (const Json& one : result.at("results")) {
+    std::vector<std::string> values;
+    for (const auto& [axis, value] : one.at("axes").items())
+      values.push_back(axis + "=" + value.get<std::string>());
+    if (one.at("status") != "ok") {
+      failed.push_back(join(values) + ": " + one.at("status").get<std::string>());
+      continue;
+    }
+    const Json& figures = one.at(whole ? "whole" : "step");
+    rows.push_back(
+        {{join(values)},
+         {time_words(figures.at("time_s")), true},
+         {time_words(figures.at("low_s")) + " to " + time_words(figures.at("high_s")), true},
+         {usd_words(figures.value("usd", Json())), true}});
+  }
+  to.table({{"point"}, {whole ? "training" : "step", true}, {"interval", true}, {"price", true}},
+           rows);
+  if (!failed.empty()) {
+    to.paragraph("Points without a result:");
+    to.list(failed);
+  }
+}
+
+void add_collective_curve(Document& to, const Json& result) {
+  to.heading(fmt::format("{} on {}", result.at("operation").get<std::string>(),
+                         result.at("cluster").get<std::string>()));
+  charts(to, result, {"curve"});
+}
+
+std::string change_in_words(double a, double b) {
+  return a > 0 ? fmt::format("{:+.1f} %", 100 * (b / a - 1)) : "";
+}
+
+// A figure of one side, with its unit.
+std::string figure_words(double value, const std::string& unit) {
+  if (unit == "s") return format(value * 1_s);
+  if (unit == "B") return format(value * 1_B);
+  return report::scaled(value) + (unit.empty() ? "" : " " + unit);
+}
+
+void add_side_by_side(Document& to, const Json& result) {
+  const Json& a = result.at("a");
+  const Json& b = result.at("b");
+  to.heading(
+      fmt::format("{} or {}", a.at("name").get<std::string>(), b.at("name").get<std::string>()));
+  std::vector<Row> rows;
+  double step_a = 0;
+  double step_b = 0;
+  for (const Json& figure : result.at("results")) {
+    const auto what = figure.at("what").get<std::string>();
+    const auto unit = figure.at("unit").get<std::string>();
+    if (figure.at("a").is_null() || figure.at("b").is_null()) continue;
+    const auto of_a = figure.at("a").get<double>();
+    const auto of_b = figure.at("b").get<double>();
+    if (what == "step") std::tie(step_a, step_b) = std::pair(of_a, of_b);
+    rows.push_back({{what},
+                    {figure_words(of_a, unit), true},
+                    {figure_words(of_b, unit), true},
+                    {change_in_words(of_a, of_b), true}});
+  }
+  if (step_a > 0 && step_b > 0) {
+    const bool faster = step_b < step_a;
+    const std::string verdict =
+        step_a == step_b ? "Both steps take the same time."
+                         : fmt::format("B is {:.1f} % {}.", 100 * std::abs(1 - step_b / step_a),
+                                       faster ? "faster" : "slower");
+    to.verdict(verdict, result.at("intervals_overlap").get<bool>()
+                            ? "The intervals overlap: a machine may order them otherwise."
+                            : "The intervals do not overlap.");
+  }
+  for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)}) {
+    to.paragraph(fmt::format("{}: {} on {}, {}", name, side->at("model").get<std::string>(),
+                             side->at("cluster").get<std::string>(),
+                             side->at("strategy").get<std::string>()));
+    if (!side->at("feasible").get<bool>()) to.warning(std::string(name) + " does not run.");
+  }
+  std::vector<Row> changes;
+  for (const Json& change : result.at("inputs")) {
+    const auto text = [&](const char* key) {
+      return change.at(key).is_null() ? "" : change.at(key).get<std::string>();
+    };
+    const Json& alone = change.at("step_of_a_with_it_s");
+    changes.push_back(
+        {{text("key")},
+         {text("a")},
+         {text("b")},
+         {alone.is_null() ? "" : change_in_words(step_a, alone.get<double>()), true}});
+  }
+  if (!changes.empty())
+    to.table({{"what changes"}, {"A"}, {"B"}, {"step of A with it alone", true}}, changes, 30);
+  to.table({{"what comes out"}, {"A", true}, {"B", true}, {"", true}}, rows);
+}
+
+void add_changes(Document& to, const Json& changes, const Json& now) {
+  std::vector<Row> rows;
+  for (const Json& change : changes) {
+    const Json& after = change.at("after");
+    const bool tight = after.at("tight").get<bool>();
+    std::vector<std::string> options;
+    for (const Json& option : change.at("options")) options.push_back(option.get<std::string>());
+    rows.push_back({{change.at("words").get<std::string>()},
+                    {time_words(now.at("step_s")) + " -> " + time_words(after.at("step_s")), true},
+                    {change.at("gain_pct").is_null()
+                         ? ""
+                         : fmt::format("{:.1f} %", change.at("gain_pct").get<double>()),
+                     true},
+                    {bytes_words(after.at("peak_bytes")) + (tight ? ", tight" : ""), true},
+                    {usd_words(after.at("usd_per_step")), true},
+                    {join(options, " ")}});
+  }
+  to.table({{"change"},
+            {"step", true},
+            {"saves", true},
+            {"peak memory", true},
+            {"a step", true},
+            {"options"}},
+           rows);
+}
+
+void add_advice(Document& to, const Json& result) {
+  to.heading("The best single changes");
+  if (result.at("changes").empty())
+    to.paragraph("No single change to the strategy makes the step faster and fits.");
+  else
+    add_changes(to, result.at("changes"), result.at("now"));
+  if (!result.at("hardware").empty()) {
+    to.paragraph("With other hardware:");
+    add_changes(to, result.at("hardware"), result.at("now"));
+  }
+}
+
+}  // namespace
+
+std::span<const Section> sections() {
+  static constexpr std::array<Section, 6> kSections{
+      {{"foreshard.sweep/1", add_sweep},
+       {"foreshard.search/1", add_search},
+       {"foreshard.side_by_side/1", add_side_by_side},
+       {"foreshard.prediction/1", add_prediction},
+       {"foreshard.advice/1", add_advice},
+       {"foreshard.collectives/1", add_collective_curve}}};
+  return kSections;
+}
+
+}  // namespace foreshard::page
