@@ -28,7 +28,8 @@ std::span<const CommandInfo> commands() {
       {"plot", "Draw a result as an SVG picture.",
        "foreshard simulate study.yaml --format json -o step.json\n"
        "foreshard plot step.json -o step.svg\n"
-       "foreshard plot step.json --kind memory -o memory.svg",
+       "foreshard plot step.json --kind memory -o memory.svg\n"
+       "foreshard plot gpt3-175b-a100-1024 --kind passes -o passes.svg",
        make_plot},
       {"report", "Make one page of results, with pictures and a time line, for a browser.",
        "foreshard report gpt3-175b-a100-1024 -o report.html\n"

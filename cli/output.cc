@@ -17,8 +17,6 @@
 
 #include "base/caller.h"
 #include "base/file.h"
-#include "base/gzip/gzip.h"
-#include "base/limits.h"
 #include "base/printable.h"
 #include "base/progress.h"
 
@@ -86,11 +84,6 @@ Status write_result(const std::string& path, std::string_view text) {
     std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
   return {};
-}
-
-Result<std::string> read_result(const std::string& path) {
-  FORESHARD_ASSIGN(auto text, read_file(path, limits::kResult));
-  return is_gzip(text) ? gunzip(text, path, limits::kResult) : Result<std::string>(std::move(text));
 }
 
 Status refuse_same_place(std::string_view first_option, const std::string& first,

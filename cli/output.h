@@ -30,10 +30,6 @@ void note(std::string_view message);
 /// Writes `text` to the file at `path`, or to stdout if `path` is empty or "-".
 Status write_result(const std::string& path, std::string_view text);
 
-/// The JSON of a result in the file at `path` ("-": stdin), uncompressed.
-/// \return errors of reading it; kInvalidInput if it is damaged or larger than limits::kResult.
-Result<std::string> read_result(const std::string& path);
-
 /// An error if two options name the same place, so that the second result would replace the first.
 /// `first` and `second` are their values; empty: not given, which is no error.
 Status refuse_same_place(std::string_view first_option, const std::string& first,

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/given_result.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -14,8 +15,9 @@ class Plot final : public Command {
  public:
   void declare(Declaration& declaration) override {
     declaration.required_argument("RESULT", result_,
-                                  "What simulate, search, study or topology collectives wrote with "
-                                  "--format json; - reads stdin.");
+                                  "What simulate --bundle wrote, or simulate, search, study or "
+                                  "topology collectives with --format json; - reads stdin. Or a "
+                                  "study, which is simulated.");
     std::string choices;
     std::set<std::string_view> told;
     for (const picture::Kind& kind : picture::kinds())
@@ -23,11 +25,14 @@ class Plot final : public Command {
         choices += fmt::format("{}{} ({})", choices.empty() ? "" : "; ", kind.name, kind.shows);
     declaration.option("--kind", "WORD", kind_,
                        "The picture: " + choices + ". By default the usual one of the result.");
+    add_set(declaration, sets_);
     add_output(declaration, output_);
   }
 
-  Result<ExitCode> run(const Environment&) override {
-    FORESHARD_ASSIGN(const std::string text, read_result(result_));
+  Result<ExitCode> run(const Environment& environment) override {
+    if (!sets_.empty() && is_result(result_))
+      return fail("--set changes a study, but a result is given", "give the study instead");
+    FORESHARD_ASSIGN(const std::string text, given_result(result_, sets_, environment));
     const auto svg = picture::picture_of(text, kind_);
     if (!svg) return Error{svg.error().code, fmt::format("{}: {}", result_, svg.error().message)};
     FORESHARD_TRY(write_result(output_, *svg));
@@ -37,6 +42,7 @@ class Plot final : public Command {
  private:
   std::string result_;
   std::string kind_;
+  std::vector<std::string> sets_;
   std::string output_;
 };
 

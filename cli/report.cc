@@ -1,17 +1,17 @@
 #include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/given_result.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
 #include "sim/page/page.h"
-#include "sim/report/json.h"
-#include "sim/report/predict.h"
 
 namespace foreshard::cli {
-
 namespace {
 
 class Report final : public Command {
@@ -19,51 +19,26 @@ class Report final : public Command {
   void declare(Declaration& declaration) override {
     declaration.arguments(
         "RESULT", given_,
-        "What simulate --bundle, or simulate, search, study or topology collectives with --format "
-        "json wrote; or a study, which is simulated.");
+        "What simulate --bundle wrote, or simulate, search, study, compare, advise or topology "
+        "collectives with --format json; or a study, which is simulated.");
     add_set(declaration, sets_);
     add_output(declaration, output_);
   }
 
   Result<ExitCode> run(const Environment& environment) override {
+    if (!sets_.empty() && std::ranges::all_of(given_, is_result))
+      return fail("--set changes a study, but only results are given", "give the study instead");
     std::vector<page::GivenResult> results;
-    bool simulated = false;
     for (const std::string& name : given_) {
-      if (is_result(name)) {
-        FORESHARD_ASSIGN(auto text, read_result(name));
-        results.push_back({name, std::move(text)});
-        continue;
-      }
-      simulated = true;
-      FORESHARD_ASSIGN(auto text, simulate(environment, name));
+      FORESHARD_ASSIGN(auto text, given_result(name, sets_, environment));
       results.push_back({name, std::move(text)});
     }
-    if (!sets_.empty() && !simulated)
-      return fail("--set changes a study, but only results are given", "give the study instead");
     FORESHARD_ASSIGN(const auto page, page::page_of(results, command()));
     FORESHARD_TRY(write_result(output_, page));
     return kDone;
   }
 
  private:
-  // A file that holds JSON, compressed or not; anything else is a study.
-  static bool is_result(const std::string& name) {
-    std::error_code status;
-    if (name == "-") return true;
-    if (!std::filesystem::is_regular_file(name, status)) return false;
-    const auto has = [&](std::string_view ending) { return name.ends_with(ending); };
-    return has(".json") || has(".fsr") || has(".gz");
-  }
-
-  Result<std::string> simulate(const Environment& environment, const std::string& name) const {
-    FORESHARD_ASSIGN(auto study, StudyOptions().load_other(environment, name, sets_));
-    const Busy busy("simulating");
-    FORESHARD_ASSIGN(const auto report,
-                     report::predict(study, {.timeline = true},
-                                     {.sensitivities = !study.disturbances, .bundle = true}));
-    return report::to_json(report);
-  }
-
   // The command again, without folders: a page may be passed on.
   std::string command() const {
     std::string words = "foreshard report";

@@ -54,7 +54,39 @@ TEST(Picture, EscapesTexts) {
   EXPECT_THAT(svg, HasSubstr("data-name=\"a\" data-value=\"0.25\"><title>a: 25.0 %, 1 s</title>"));
 }
 
+TEST(Picture, StacksAreasByHand) {
+  const picture::StackedAreas chart{
+      .title = "Memory",
+      .x_axis = "s",
+      .unit = "GiB",
+      .times = {0, 1, 3},
+      .end = 4,
+      .areas = {{"a", "parameters", {2, 2, 2}}, {"b", "activations", {0, 4, 1}}},
+      .limits = {{"capacity", 10}}};
+  const std::string svg = draw(chart);
+  // The frame is 70 to 740 by 384 to 70 pixels; 10.5 GiB are 314 pixels, 4 s are 670.
+  // 2 GiB: 384 - 314 * 2 / 10.5 = 324.19, from 0 to 4 s in one line.
+  EXPECT_THAT(svg, HasSubstr("d=\"M70 324.19H740V384H70Z\""));
+  // 6 GiB from 1 s (237.5) to 3 s (572.5): 384 - 314 * 6 / 10.5 = 204.57; 3 GiB: 294.29.
+  EXPECT_THAT(svg, HasSubstr("d=\"M70 324.19H237.5V204.57H572.5V294.29H740V324.19H70Z\""));
+  EXPECT_THAT(svg, HasSubstr("data-name=\"b\" data-value=\"4\""));
+}
+
+TEST(Picture, LanesJoinNarrowBoxes) {
+  picture::Lanes chart{.title = "Passes", .x_axis = "s", .end = 67};  // 10 pixels a second
+  chart.lanes.push_back({.name = "stage 0",
+                         .boxes = {{"forward", 0, 2, "0", "forward of 0"},
+                                   {"backward", 2, 0.25, "1", ""},
+                                   {"backward", 3, 0.5, "2", ""}}});
+  const std::string svg = draw(chart);
+  EXPECT_THAT(svg, HasSubstr("data-name=\"stage 0\" data-value=\"2\"><title>forward of 0<"));
+  EXPECT_THAT(svg, HasSubstr("d=\"M90 72h2.5v18h-2.5zM100 72h5v18h-5z\""));
+  EXPECT_THAT(svg, HasSubstr("<title>stage 0: 2 times backward, together 750 ms<"));
+}
+
 TEST(Picture, OfEmptyChartsIsAnEmptyChart) {
+  EXPECT_THAT(draw(picture::StackedAreas{}), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(picture::Lanes{}), HasSubstr("</svg>"));
   EXPECT_THAT(draw(picture::Scatter{}), HasSubstr("</svg>"));
   EXPECT_THAT(draw(picture::Curve{}), HasSubstr("</svg>"));
   EXPECT_THAT(draw(picture::StackedBars{}), HasSubstr("</svg>"));

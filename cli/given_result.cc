@@ -1,0 +1,39 @@
+#include "cli/given_result.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "base/gzip/gzip.h"
+#include "base/limits.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "sim/report/json.h"
+#include "sim/report/predict.h"
+
+namespace foreshard::cli {
+
+bool is_result(const std::string& name) {
+  std::error_code status;
+  if (name == "-") return true;
+  if (!std::filesystem::is_regular_file(name, status)) return false;
+  return name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz");
+}
+
+Result<std::string> given_result(const std::string& name, const std::vector<std::string>& sets,
+                                 const Environment& environment) {
+  if (is_result(name)) {
+    FORESHARD_ASSIGN(auto text, read_file(name, limits::kResult));
+    if (is_gzip(text)) return gunzip(text, name, limits::kResult);
+    return text;
+  }
+  FORESHARD_ASSIGN(auto study, StudyOptions().load_other(environment, name, sets));
+  const Busy busy("simulating");
+  FORESHARD_ASSIGN(const auto report,
+                   report::predict(study, {.timeline = true},
+                                   {.sensitivities = !study.disturbances, .bundle = true}));
+  return report::to_json(report);
+}
+
+}  // namespace foreshard::cli
