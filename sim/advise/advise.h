@@ -2,7 +2,7 @@
 /// Advice about a study: which single change to it makes its step faster. Every change is
 /// simulated, so that its figures are those of `foreshard simulate` with its settings.
 ///
-///     const auto advice = advise::advise(study, {.top = 3, .reload = reload});
+///     const auto advice = advise::advise(study, reload, {.top = 3});
 ///     advice->now.step               // 14.1 s
 ///     advice->changes[0].words       // "recompute: selective instead of full"
 ///     advice->changes[0].settings    // {"strategy.recompute", "selective"}
@@ -95,7 +95,7 @@ struct Advice {
   bool partial = false;         ///< It was stopped before all candidates were simulated.
 };
 
-/// Loads the study anew with these settings after its own.
+/// Loads the study anew with these settings after its own. It is called from any thread.
 using Reload =
     std::function<Result<study::LoadedStudy>(const std::vector<yaml::Override>& settings)>;
 
@@ -103,9 +103,6 @@ struct AdviceOptions {
   std::int64_t top = 3;      ///< Changes to list, and as many of hardware.
   std::int64_t threads = 2;  ///< Simulations at the same time; the result does not depend on it.
   bool hardware = true;      ///< Whether changes of hardware are tried.
-  /// Changes of hardware, and all changes of a study with a graph, are loaded by it. Empty: such
-  /// changes are not tried.
-  Reload reload = {};
   /// Most memory for the tasks of all simulations at the same time.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
   /// Called between simulations, from any thread; true ends the work with what is known. May be
@@ -116,6 +113,7 @@ struct AdviceOptions {
 };
 
 /// \return the errors of run_study for the study itself; what is wrong with a candidate is counted.
-Result<Advice> advise(const study::LoadedStudy& study, const AdviceOptions& options);
+Result<Advice> advise(const study::LoadedStudy& study, const Reload& reload,
+                      const AdviceOptions& options);
 
 }  // namespace foreshard::advise
