@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -103,6 +104,8 @@ struct AdviceOptions {
   std::int64_t top = 3;      ///< Changes to list, and as many of hardware.
   std::int64_t threads = 2;  ///< Simulations at the same time; the result does not depend on it.
   bool hardware = true;      ///< Whether changes of hardware are tried.
+  /// Where nodes with other devices are looked for; empty: nowhere.
+  std::vector<std::filesystem::path> catalogue = {};
   /// Most memory for the tasks of all simulations at the same time.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
   /// Called between simulations, from any thread; true ends the work with what is known. May be
