@@ -45,12 +45,8 @@ std::optional<double> percent_of(const Change& change) {
   return change.gain ? std::optional(100 * *change.gain) : std::nullopt;
 }
 
-std::string words_of(const Figures& figures, std::string_view words) {
-  std::string text(words);
-  if (!figures.fits)
-    text += " (DOES NOT FIT)";
-  else if (figures.tight)
-    text += " (TIGHT)";
+std::string marks_of(const Figures& figures) {
+  std::string text = !figures.fits ? " (DOES NOT FIT)" : figures.tight ? " (TIGHT)" : "";
   return text + search::unmeasured_text(" ({})", figures.unmeasured);
 }
 
@@ -59,20 +55,22 @@ std::string step_text(const Figures& figures) {
 }
 
 void add_row(TextTable& table, std::string_view place, const Figures& figures,
-             const std::string& gain, std::string_view words) {
+             const std::string& gain) {
   const bool ends = time_of<&Figures::step>(figures).has_value();
   table.row(place, step_text(figures), ends ? search::interval_text(figures) : "", gain,
-            format(figures.peak), figures.usd ? fmt::format("{:.3g}", *figures.usd / 1_USD) : "-",
-            words_of(figures, words));
+            format(figures.peak), figures.usd ? fmt::format("{:.3g}", *figures.usd / 1_USD) : "-");
 }
 
 void write_changes(Page& page, const Advice& advice, const std::vector<Change>& changes) {
-  TextTable table({">", ">step", ">8 of 10 within", ">gain", ">peak", ">USD/step", "<change"});
-  add_row(table, "now", advice.now, "", "");
+  TextTable table({">", ">step", ">8 of 10 within", ">gain", ">peak memory", ">USD/step"});
+  add_row(table, "now", advice.now, "");
+  if (const std::string marks = marks_of(advice.now); !marks.empty())
+    table.note("as it is" + marks);
   std::int64_t place = 0;
   for (const Change& change : changes) {
     add_row(table, std::to_string(++place), change.after,
-            change.gain ? fmt::format("{:.1f} %", 100 * *change.gain) : "", change.words);
+            change.gain ? fmt::format("{:.1f} %", 100 * *change.gain) : "");
+    table.note(change.words + marks_of(change.after));
     table.note(options_of(change));
   }
   page.table(table);
@@ -181,9 +179,9 @@ std::string advice_text(const Advice& advice, const Paper& paper) {
   Page page(paper);
   page.add(evidence_of(advice));
   page.line(fmt::format("{} on {}, {}", advice.model, advice.cluster, advice.framework));
-  page.line(advice.strategy + "\n");
+  page.line(advice.strategy);
   if (!advice.now.fits)
-    page.line(fmt::format("It does not fit: it needs {} of the {} that a device has for tensors.\n",
+    page.line(fmt::format("It does not fit: it needs {} of the {} that a device has for tensors.",
                           format(advice.now.peak), format(advice.now.capacity)));
   page.heading("Single changes");
   write_changes(page, advice, advice.changes);
@@ -192,7 +190,6 @@ std::string advice_text(const Advice& advice, const Paper& paper) {
                               : "  none of those that were tried fits");
   page.line("  " + counts_text(advice, advice.counts));
   if (advice.hardware_counts.candidates() > 0) {
-    page.line();
     page.heading("Other hardware", "what it costs to get is not counted");
     write_changes(page, advice, advice.hardware);
     page.line("  " + counts_text(advice, advice.hardware_counts));
