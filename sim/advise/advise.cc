@@ -81,9 +81,16 @@ class Judge {
  public:
   explicit Judge(Advice& advice) : advice_(advice) {}
 
-  void refuse(const Candidate& candidate) {
+  /// Counts a candidate that need not be simulated.
+  bool rules_out(const Candidate& candidate) {
     Counts& counts = counts_of(candidate);
-    ++(candidate.refusal == Refusal::kFramework ? counts.framework : counts.impossible);
+    if (candidate.refusal != Refusal::kNone)
+      ++(candidate.refusal == Refusal::kFramework ? counts.framework : counts.impossible);
+    else if (advice_.now.fits && candidate.bound >= advice_.now.step)
+      ++counts.slower;
+    else
+      return false;
+    return true;
   }
 
   void take(const Candidate& candidate, const End& end) {
@@ -145,15 +152,11 @@ Result<Advice> advise(const study::LoadedStudy& study, const Reload& reload,
                 .memory_margin = margin.part,
                 .margin_source = margin.source};
   const auto candidates =
-      candidates_of({.study = study, .cluster = run.cluster, .catalogue = options.catalogue},
-                    options.hardware);
+      candidates_of(Start(study, run.cluster, options.catalogue), options.hardware);
   Judge judge(advice);
   std::vector<const Candidate*> sound;
   for (const Candidate& candidate : candidates)
-    if (candidate.refusal == Refusal::kNone)
-      sound.push_back(&candidate);
-    else
-      judge.refuse(candidate);
+    if (!judge.rules_out(candidate)) sound.push_back(&candidate);
   const std::vector<End> ends = ends_of(sound, reload, options);
   for (std::size_t i = 0; i < sound.size(); ++i) judge.take(*sound[i], ends[i]);
   keep_best(advice.changes, options.top);

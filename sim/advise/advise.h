@@ -67,7 +67,9 @@ struct Change {
 /// What became of the candidates. Each is counted once.
 struct Counts {
   std::int64_t faster = 0;  ///< They fit, and their step is shorter.
-  std::int64_t slower = 0;  ///< They fit, and their step is no shorter.
+  /// Their step is no shorter: simulated ones that fit, and those whose lower bound says so
+  /// (sim/search/estimate.h), whether they fit or not.
+  std::int64_t slower = 0;
   std::int64_t too_large = 0;
   std::int64_t framework = 0;   ///< The framework cannot run them.
   std::int64_t impossible = 0;  ///< Model, batch, schedule or devices do not allow them.

@@ -134,7 +134,7 @@ const Record<Counts>& record_of(const Counts*) {
       Record<Counts>("advice_counts", "What became of the candidates.")
           .field("candidates", &Counts::candidates)
           .field("faster", &Counts::faster, "They fit; if the study does, they are faster.")
-          .field("slower", &Counts::slower, "They fit, and are no faster.")
+          .field("slower", &Counts::slower, "They are no faster.")
           .field("too_large", &Counts::too_large, "They leave less than the memory margin.")
           .field("framework", &Counts::framework, "The framework has no option for them.")
           .field("impossible", &Counts::impossible,

@@ -77,7 +77,7 @@ void propose_idle_devices(Proposals& proposals) {
   const Start& start = proposals.start();
   const Strategy& now = start.strategy();
   const std::int64_t replica = now.devices() / now.data_parallel;
-  std::int64_t most = start.study.pool.size() / replica;
+  std::int64_t most = start.study().pool.size() / replica;
   while (most > now.data_parallel && now.global_batch % most != 0) --most;
   if (most > now.data_parallel)
     proposals.strategy([&](Strategy& strategy) { strategy.data_parallel = most; });

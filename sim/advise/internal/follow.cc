@@ -25,7 +25,7 @@ bool is_limited(const Strategy& strategy, const Model& model, std::string_view k
 
 void follow_tensor(Strategy& strategy, const Strategy& from, const Start& start) {
   if (from.tensor_parallel > 1 && strategy.tensor_parallel == 1) strategy.sequence_parallel = false;
-  if (start.study.graph || from.tensor_parallel > 1 || strategy.tensor_parallel == 1) return;
+  if (start.study().graph || from.tensor_parallel > 1 || strategy.tensor_parallel == 1) return;
   strategy.sequence_parallel = start.model().sequence % strategy.tensor_parallel == 0;
   if (is_limited(strategy, start.model(), "sequence_parallel")) strategy.sequence_parallel = false;
 }

@@ -28,7 +28,7 @@ bool is_of_same_form(const NodeConfig& one, const NodeConfig& other) {
 
 // Adapters of twice the rate in all nodes, and cables of the fabric if their rate is given.
 void propose_network(Proposals& proposals) {
-  const ClusterConfig& cluster = proposals.start().study.cluster;
+  const ClusterConfig& cluster = proposals.start().study().cluster;
   if (cluster.node_count() == 1) return;
   std::vector<yaml::Override> settings;
   std::string words;
@@ -52,11 +52,11 @@ void propose_network(Proposals& proposals) {
 // The catalogue's nodes of the same form with other devices: the first of each device.
 void propose_devices(Proposals& proposals) {
   const Start& start = proposals.start();
-  const ClusterConfig& cluster = start.study.cluster;
+  const ClusterConfig& cluster = start.study().cluster;
   if (!cluster.groups.empty() || !cluster.node) return;
   const NodeConfig& now = **cluster.node;
   std::set<std::string> seen{now.device->name};
-  yaml::Loader loader({.catalogue = start.catalogue});
+  yaml::Loader loader({.catalogue = start.catalogue()});
   for (const std::string& name : loader.names<NodeConfig>()) {
     const auto node = loader.read_ref<NodeConfig>(name);
     if (!node || name.find('/') != std::string::npos || !is_of_same_form(now, *node)) continue;

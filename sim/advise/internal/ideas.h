@@ -8,14 +8,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "base/yaml/loader.h"
 
+#include "sim/search/estimate.h"
+#include "sim/simulate/cost.h"
 #include "sim/study/study.h"
 #include "strategies/launch/abilities.h"
 #include "strategies/parallelism/strategy.h"
@@ -36,19 +40,34 @@ struct Candidate {
   std::vector<yaml::Override> settings{};
   bool hardware = false;
   Refusal refusal = Refusal::kNone;
+  /// No simulation finds a shorter step (sim/search/estimate.h); zero if nothing is known.
+  Seconds bound{};
 };
 
-/// What ideas start from. All must outlive it.
-struct Start {
-  const study::LoadedStudy& study;
-  const ClusterView& cluster;
-  /// Where nodes with other devices are looked for.
-  const std::vector<std::filesystem::path>& catalogue;
+/// What ideas start from.
+class Start {
+ public:
+  /// All must outlive it.
+  /// \param catalogue  where nodes with other devices are looked for.
+  Start(const study::LoadedStudy& study, const ClusterView& cluster,
+        const std::vector<std::filesystem::path>& catalogue);
 
-  const Strategy& strategy() const { return study.strategy; }
-  const Model& model() const { return study.model; }
+  const study::LoadedStudy& study() const { return study_; }
+  const std::vector<std::filesystem::path>& catalogue() const { return catalogue_; }
+  const Strategy& strategy() const { return study_.strategy; }
+  const Model& model() const { return study_.model; }
   /// Units that a pipeline divides: layers, or the units of a graph.
-  std::int64_t units() const { return study.graph ? study.graph->units : study.model.layers; }
+  std::int64_t units() const { return study_.graph ? study_.graph->units : study_.model.layers; }
+  /// Null if the study's strategies cannot be estimated: those of graphs, and forward passes.
+  search::Estimator* estimator() const { return estimator_.get(); }
+  /// Candidate::bound of a strategy that faults_in allows.
+  Seconds bound_of(const Strategy& strategy) const;
+
+ private:
+  const study::LoadedStudy& study_;
+  const std::vector<std::filesystem::path>& catalogue_;
+  sim::SimulatedCost cost_;
+  std::unique_ptr<search::Estimator> estimator_;
 };
 
 /// Collects candidates. Those with the same settings as an earlier one, or without any, are
@@ -68,6 +87,7 @@ class Proposals {
 
  private:
   void add(Candidate candidate);
+  bool is_beyond_framework(const Strategy& strategy) const;
   Refusal refusal_of(const Strategy& strategy) const;
 
   const Start& start_;

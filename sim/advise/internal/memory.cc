@@ -25,7 +25,7 @@ void propose_recomputation(Proposals& proposals) {
   const Start& start = proposals.start();
   const Strategy& now = start.strategy();
   recompute(proposals, {Recompute::kNone, {}}, 0);
-  if (start.study.graph) {
+  if (start.study().graph) {
     recompute(proposals, {Recompute::kFull, {}}, 0);
     return;
   }
@@ -33,17 +33,23 @@ void propose_recomputation(Proposals& proposals) {
       search::recompute_choices(start.model(), now, /*any_framework=*/false);
   const auto pieces = layers_of_stages(now, start.units());
   const std::int64_t longest = *std::ranges::max_element(pieces);
+  const bool names_parts = launch::recompute_sets(*now.framework).has_value();
   for (std::size_t i = 0; i < choices.all.size(); ++i) {
-    recompute(proposals, choices.all[i], 0);
+    const Recomputation& how = choices.all[i];
+    // Where nothing says which parts a framework names, only the usual ones are.
+    if (how.how == Recompute::kSelective && !names_parts &&
+        how.parts != usual_recompute_parts() && how.parts != now.recompute_parts)
+      continue;
+    recompute(proposals, how, 0);
     if (!choices.counts_layers(i)) continue;
     for (const std::int64_t quarters : {1, 2, 3})
       if (const std::int64_t layers = longest * quarters / 4; layers > 0)
-        recompute(proposals, choices.all[i], layers);
+        recompute(proposals, how, layers);
   }
 }
 
 void propose_sequence(Proposals& proposals) {
-  if (proposals.start().study.graph || proposals.start().strategy().tensor_parallel == 1) return;
+  if (proposals.start().study().graph || proposals.start().strategy().tensor_parallel == 1) return;
   proposals.strategy(
       [](Strategy& strategy) { strategy.sequence_parallel = !strategy.sequence_parallel; });
 }
@@ -57,7 +63,7 @@ void propose_sharding(Proposals& proposals) {
     proposals.strategy([&](Strategy& strategy) { strategy.zero_stage = stage; });
   if (now.zero_stage < 2) return;
   proposals.strategy([](Strategy& strategy) { strategy.shard_replicas = 1; });
-  const std::int64_t within = start.study.cluster.node_groups().front().node->gpus /
+  const std::int64_t within = start.study().cluster.node_groups().front().node->gpus /
                               (now.tensor_parallel * now.context_parallel);
   if (within > 1 && now.data_parallel % within == 0)
     proposals.strategy(
@@ -86,7 +92,7 @@ void propose_overlaps(Proposals& proposals) {
 // layer.)
 void propose_buckets(Proposals& proposals) {
   const Strategy& now = proposals.start().strategy();
-  if (!proposals.start().study.graph || now.copies() == 1 ||
+  if (!proposals.start().study().graph || now.copies() == 1 ||
       now.framework->gradient_reduction != GradientReduction::kOverlapped)
     return;
   for (const double factor : {2.0, 0.5})

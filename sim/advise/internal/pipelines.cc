@@ -6,8 +6,6 @@
 
 #include "sim/advise/internal/ideas.h"
 #include "sim/search/cuts.h"
-#include "sim/search/estimate.h"
-#include "sim/simulate/cost.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::advise {
@@ -71,12 +69,10 @@ void propose_cuts(Proposals& proposals) {
       proposals.strategy([&](Strategy& strategy) { strategy.layers_per_stage = layers; });
   };
   cut_as(even_split(start.units(), now.stages()));
-  if (start.study.graph || now.mode == Mode::kForward) return;
-  cut_as(uneven_split(start.units(), now.stages()));
-  const sim::SimulatedCost cost(start.cluster, start.study.communication);
-  search::Estimator estimator(start.model(), start.cluster, start.study.pool.devices, cost);
-  search::Cutter cutter(start.model(), estimator);
-  for (const Strategy& cut : cutter.with_cuts(now, start.study.pool.size()))
+  if (!start.study().graph) cut_as(uneven_split(start.units(), now.stages()));
+  if (start.estimator() == nullptr) return;
+  search::Cutter cutter(start.model(), *start.estimator());
+  for (const Strategy& cut : cutter.with_cuts(now, start.study().pool.size()))
     if (!cut.layers_per_stage.empty()) cut_as(cut.layers_per_stage);
 }
 

@@ -219,7 +219,7 @@ TEST_P(ShippedStudy, HasTheBestOfAllSingleChanges) {
 
   std::map<bool, std::vector<Seconds>> steps;  // Whether of hardware -> of those that are faster.
   for (const Candidate& candidate :
-       candidates_of({.study = study, .cluster = now.cluster, .catalogue = catalogue}, true)) {
+       candidates_of(Start(study, now.cluster, catalogue), true)) {
     if (candidate.refusal != Refusal::kNone) continue;
     const auto changed = reload(candidate.settings);
     if (!changed) continue;
