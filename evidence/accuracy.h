@@ -72,7 +72,7 @@ struct RegretGroup {
   std::string precision;
   std::int64_t strategies = 0;  ///< Number of different strategies.
   std::vector<GroupMember> members{};
-  std::int64_t simulated = 0;   ///< Strategies that were simulated to certify the choice.
+  std::int64_t simulated = 0;  ///< Strategies that were simulated to certify the choice.
   bool certified = false;
   std::string chosen;     ///< Id of the first row with the strategy that the search takes.
   std::string fastest;    ///< Id of the first row with the strategy that was measured the fastest.

@@ -64,8 +64,7 @@ std::vector<End> ends_of(const std::vector<const Candidate*>& candidates, const 
   const auto threads =
       std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(ends), 1));
   const sim::SimulateOptions simulate{
-      .critical_path = false,
-      .max_memory = options.max_memory / static_cast<double>(threads)};
+      .critical_path = false, .max_memory = options.max_memory / static_cast<double>(threads)};
   in_threads(threads, [&](std::int64_t) {
     for (std::size_t i = next++; i < candidates.size(); i = next++) {
       if (options.stop && options.stop()) return;

@@ -1,6 +1,6 @@
 /// \file
-/// Advice about a study: which single change to it makes its step faster. Every change is
-/// simulated, so that its figures are those of `foreshard simulate` with its settings.
+/// Advice about a study: the single changes that make its step faster. Every change is simulated:
+/// `foreshard simulate` with the settings of a change gives the same figures.
 ///
 ///     const auto advice = advise::advise(study, reload, {.top = 3});
 ///     advice->now.step               // 14.1 s
@@ -84,17 +84,17 @@ struct Advice {
   std::string study{};  ///< LoadedStudy::name.
   std::string model{};
   std::string cluster{};
-  std::string strategy{};  ///< In words.
+  std::string strategy{};  ///< The study's strategy in words.
   std::string framework{};
   Figures now{};
   /// Changes that somebody can make on the same machine and that are faster (where the study does
   /// not fit: all that fit), the shortest step first.
   std::vector<Change> changes{};
   std::vector<Change> hardware{};  ///< The same for other devices and links.
-  Counts counts{};                 ///< Of changes on the same machine.
+  Counts counts{};                 ///< Candidates that keep the machine.
   Counts hardware_counts{};
   double memory_margin = 0;     ///< The part of each device's memory that stays free.
-  std::string margin_source{};  ///< As in study::MemoryMargin.
+  std::string margin_source{};  ///< The source of the margin, as in study::MemoryMargin.
   bool partial = false;         ///< It was stopped before all candidates were simulated.
 };
 

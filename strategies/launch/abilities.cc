@@ -25,8 +25,8 @@ struct Abilities {
   bool other_rank_order = true;  // Tensor, pipeline, data. All have tensor, data, pipeline.
   bool sequence_apart = true;    // Tensor parallelism without sequence parallelism.
   bool sequence_parallel = true;
-  bool experts = true;  // Expert parallelism.
-  bool overlaps_gradients = false;   // An option switches it; so does one for parameters.
+  bool experts = true;              // Expert parallelism.
+  bool overlaps_gradients = false;  // An option switches it; so does one for parameters.
   bool overlaps_parameters = false;
 };
 

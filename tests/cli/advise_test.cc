@@ -72,9 +72,9 @@ TEST(AdviseCommand, SaysWhatIsWrong) {
 
 // Ten times the memory of the device: no single change makes it fit.
 TEST(AdviseCommand, SaysThatNothingFits) {
-  const Outcome outcome =
-      foreshard("advise --cluster '{name: one, node: h200-1gpu}' --model gpt3-175b --strategy "
-                "'{global_batch: 1, framework: megatron-lm}'");
+  const Outcome outcome = foreshard(
+      "advise --cluster '{name: one, node: h200-1gpu}' --model gpt3-175b --strategy "
+      "'{global_batch: 1, framework: megatron-lm}'");
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("none of those that were tried fits"));
 }

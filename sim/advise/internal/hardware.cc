@@ -35,7 +35,8 @@ void propose_network(Proposals& proposals) {
   const auto twice = [&](const std::string& key, BytesPerSecond rate, std::string_view what) {
     settings.push_back({key, format_exact(2 * rate)});
     if (words.empty())
-      words = fmt::format("{}: {} instead of {}", what, format(2 * rate), format(rate));
+      words = fmt::format("{}: {:.4g} Gbit/s instead of {:.4g} Gbit/s", what, 2 * rate / 1_Gbit_s,
+                          rate / 1_Gbit_s);
   };
   const auto groups = cluster.node_groups();
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -61,10 +62,9 @@ void propose_devices(Proposals& proposals) {
     const auto node = loader.read_ref<NodeConfig>(name);
     if (!node || name.find('/') != std::string::npos || !is_of_same_form(now, *node)) continue;
     if (!seen.insert(node->device->name).second) continue;
-    proposals.hardware(
-        fmt::format("devices: {} instead of {}, in nodes {}", node->device->name, now.device->name,
-                    name),
-        {{"cluster.node", name}});
+    proposals.hardware(fmt::format("devices: {} instead of {}, in nodes {}", node->device->name,
+                                   now.device->name, name),
+                       {{"cluster.node", name}});
   }
 }
 

@@ -63,7 +63,8 @@ Start::Start(const study::LoadedStudy& study, const ClusterView& cluster,
       cost_(cluster, study.communication, lower::routing_of(study.model)) {
   if (!study.graph && study.strategy.mode == Mode::kTrain &&
       search::can_estimate(study.model, study.strategy))
-    estimator_ = std::make_unique<search::Estimator>(study.model, cluster, study.pool.devices, cost_);
+    estimator_ =
+        std::make_unique<search::Estimator>(study.model, cluster, study.pool.devices, cost_);
 }
 
 // Estimates are of one framework, on the devices of the study's ranks, which nothing disturbs.
@@ -108,8 +109,8 @@ void Proposals::add(Candidate candidate) {
   if (seen_.insert(std::move(key)).second) candidates_.push_back(std::move(candidate));
 }
 
-// A framework runs the study already: what the study has of what it cannot do is no fault of a
-// change that leaves it as it is.
+// Whether the framework has no option for a value that the change sets. Values that the study has
+// already are allowed, because the study runs.
 bool Proposals::is_beyond_framework(const Strategy& strategy) const {
   const auto before = search::knobs_of(start_.strategy());
   const auto after = search::knobs_of(strategy);
@@ -118,9 +119,8 @@ bool Proposals::is_beyond_framework(const Strategy& strategy) const {
     return std::ranges::find(known_, key, &launch::Limitation::key) != known_.end() &&
            before.value(name, Json()) == after.value(name, Json());
   };
-  return std::ranges::any_of(
-      launch::limitations_in(strategy, start_.model()),
-      [&](const launch::Limitation& one) { return !is_as_now(one.key); });
+  return std::ranges::any_of(launch::limitations_in(strategy, start_.model()),
+                             [&](const launch::Limitation& one) { return !is_as_now(one.key); });
 }
 
 Refusal Proposals::refusal_of(const Strategy& strategy) const {

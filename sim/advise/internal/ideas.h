@@ -58,7 +58,7 @@ class Start {
   const Model& model() const { return study_.model; }
   /// Units that a pipeline divides: layers, or the units of a graph.
   std::int64_t units() const { return study_.graph ? study_.graph->units : study_.model.layers; }
-  /// Null if the study's strategies cannot be estimated: those of graphs, and forward passes.
+  /// Null for a study of a graph or of a forward pass, which have no estimates.
   search::Estimator* estimator() const { return estimator_.get(); }
   /// Candidate::bound of a strategy that faults_in allows.
   Seconds bound_of(const Strategy& strategy) const;
@@ -104,7 +104,8 @@ struct Idea {
 };
 std::span<const Idea> ideas();
 
-/// The candidates of all ideas, in the order of the table; those of hardware only if asked for.
+/// The candidates of all ideas, in the order of the table.
+/// \param hardware  whether to include ideas about hardware.
 std::vector<Candidate> candidates_of(const Start& start, bool hardware);
 
 // Degrees of parallelism, with the same number of devices (degrees.cc).

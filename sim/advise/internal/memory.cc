@@ -37,8 +37,8 @@ void propose_recomputation(Proposals& proposals) {
   for (std::size_t i = 0; i < choices.all.size(); ++i) {
     const Recomputation& how = choices.all[i];
     // Where nothing says which parts a framework names, only the usual ones are.
-    if (how.how == Recompute::kSelective && !names_parts &&
-        how.parts != usual_recompute_parts() && how.parts != now.recompute_parts)
+    if (how.how == Recompute::kSelective && !names_parts && how.parts != usual_recompute_parts() &&
+        how.parts != now.recompute_parts)
       continue;
     recompute(proposals, how, 0);
     if (!choices.counts_layers(i)) continue;

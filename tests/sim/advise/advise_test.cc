@@ -80,8 +80,7 @@ TEST(Advise, LeavesOutAForwardPassInFour) {
   // With three quarters, a half and a quarter of the layers, the gain is that part of the whole.
   for (const auto& [layers, part] : {std::pair(3, 0.25), std::pair(2, 0.5), std::pair(1, 0.75)}) {
     const auto some = std::ranges::find(
-        advice.changes,
-        fmt::format("recompute: full of {} layers a stage instead of full", layers),
+        advice.changes, fmt::format("recompute: full of {} layers a stage instead of full", layers),
         &Change::words);
     ASSERT_NE(some, advice.changes.end()) << layers;
     EXPECT_NEAR(*some->gain, part * *best.gain, 0.02);
@@ -112,9 +111,12 @@ TEST(Advise, OffersWhatTheFrameworkCanRun) {
   EXPECT_GT(megatron.counts.framework, 0);
   for (const Change& change : megatron.changes)
     for (const yaml::Override& one : change.settings) {
-      if (one.path == "strategy.schedule")
+      if (one.path == "strategy.schedule") {
         EXPECT_THAT(one.value, AnyOf("1f1b", "interleaved"));
-      if (one.path == "strategy.zero_stage") EXPECT_EQ(one.value, "1");
+      }
+      if (one.path == "strategy.zero_stage") {
+        EXPECT_EQ(one.value, "1");
+      }
     }
   // Of `generic`, everything counts as possible but ZeRO 2 and 3 with a pipeline.
   const Advice generic = Written(text("generic")).advice();
@@ -122,12 +124,13 @@ TEST(Advise, OffersWhatTheFrameworkCanRun) {
             megatron.counts.candidates() - megatron.counts.framework);
 }
 
-// 34 GB of states and 64 sequences' activations: without recomputation nothing fits.
+// The activations of 128 sequences are 36 GB on each of eight devices of 40 GB, beside 7 GB of
+// states: they fit only where layers are recomputed.
 TEST(Advise, OffersNothingThatDoesNotFit) {
-  const Written study(study_of(
-      "{name: small, node: dgx-a100-40gb}",
-      "{tensor_parallel: 8, sequence_parallel: true, micro_batch: 16, global_batch: 16, recompute: "
-      "full, framework: megatron-lm}"));
+  const Written study(study_of("{name: small, node: dgx-a100-40gb}",
+                               "{tensor_parallel: 8, sequence_parallel: true, micro_batch: 128, "
+                               "global_batch: 128, recompute: "
+                               "full, framework: megatron-lm}"));
   const Advice advice = study.advice();
   EXPECT_TRUE(advice.now.fits);
   EXPECT_GT(advice.counts.too_large, 0);
@@ -144,8 +147,8 @@ TEST(Advise, OffersNothingThatDoesNotFit) {
 
 // What does not fit now is advised to fit, however long it takes.
 TEST(Advise, MakesAStudyFit) {
-  const Written study(study_of(kOneDevice,
-                               "{micro_batch: 64, global_batch: 64, framework: megatron-lm}"));
+  const Written study(
+      study_of(kOneDevice, "{micro_batch: 64, global_batch: 64, framework: megatron-lm}"));
   const Advice advice = study.advice();
   ASSERT_FALSE(advice.now.fits);
   ASSERT_FALSE(advice.changes.empty());
@@ -154,17 +157,21 @@ TEST(Advise, MakesAStudyFit) {
 }
 
 TEST(Advise, KeepsHardwareApart) {
-  const Written study(study_of(kTwoNodes, "{data_parallel: 16, micro_batch: 1, global_batch: 16, "
-                                          "zero_stage: 1, framework: megatron-lm}"));
+  const Written study(
+      study_of("{name: slow, nodes: 2, node: hgx-a100-4x100g, fabric: {kind: "
+               "single-switch}}",
+               "{data_parallel: 16, micro_batch: 1, global_batch: 16, "
+               "zero_stage: 1, framework: megatron-lm}"));
   const std::vector<std::filesystem::path> catalogue{FORESHARD_SOURCE_DIR "/configs"};
   const Advice advice = study.advice({.top = 100, .catalogue = catalogue});
   for (const Change& change : advice.changes)
-    for (const yaml::Override& one : change.settings) EXPECT_THAT(one.path, StartsWith("strategy."));
+    for (const yaml::Override& one : change.settings)
+      EXPECT_THAT(one.path, StartsWith("strategy."));
   for (const Change& change : advice.hardware)
     for (const yaml::Override& one : change.settings) EXPECT_THAT(one.path, StartsWith("cluster."));
   const auto words = words_of(advice.hardware);
-  EXPECT_THAT(words, Contains(StartsWith("adapters: 100 GB/s instead of 50 GB/s")));
-  EXPECT_THAT(words, Contains("devices: B200 instead of H100-SXM, in nodes dgx-b200"));
+  EXPECT_THAT(words, Contains(StartsWith("adapters: 200 Gbit/s instead of 100 Gbit/s")));
+  EXPECT_THAT(words, Contains("devices: B200 instead of A100-SXM-80GB, in nodes dgx-b200"));
   EXPECT_THAT(study.advice({.top = 100, .hardware = false}).hardware, IsEmpty());
 }
 
@@ -186,7 +193,7 @@ TEST(Advise, EndsWithWhatIsKnown) {
                                          .progress = [&](std::int64_t, std::int64_t) { ++done; }}));
   EXPECT_TRUE(advice.partial);
   const Counts& counts = advice.counts;
-  EXPECT_LE(counts.faster + counts.slower + counts.too_large, 5);
+  EXPECT_LE(counts.faster + counts.too_large, 5);
   EXPECT_GT(counts.not_reached, 0);
   EXPECT_THAT(advice_text(advice), HasSubstr("stopped"));
 }
@@ -218,8 +225,7 @@ TEST_P(ShippedStudy, HasTheBestOfAllSingleChanges) {
   EXPECT_EQ(advice.now.usd, now.prediction.expense.usd());
 
   std::map<bool, std::vector<Seconds>> steps;  // Whether of hardware -> of those that are faster.
-  for (const Candidate& candidate :
-       candidates_of(Start(study, now.cluster, catalogue), true)) {
+  for (const Candidate& candidate : candidates_of(Start(study, now.cluster, catalogue), true)) {
     if (candidate.refusal != Refusal::kNone) continue;
     const auto changed = reload(candidate.settings);
     if (!changed) continue;
