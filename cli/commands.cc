@@ -11,13 +11,17 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 22> kCommands{{
+  static constexpr std::array<CommandInfo, 23> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
        "foreshard simulate --cluster gpt3-a100-1024 --model gpt3-175b \\\n"
        "    --strategy gpt3-175b-1024",
        make_simulate},
+      {"advise", "Say which single changes make a step faster, each simulated.",
+       "foreshard advise configs/studies/gpt3-175b-a100-1024.yaml\n"
+       "foreshard advise study.yaml --set strategy.micro_batch=2 --top 5 --format json",
+       make_advise},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
       {"explain", "Say why a search chose what it chose, from its result.",

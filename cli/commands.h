@@ -17,6 +17,7 @@ class App;
 namespace foreshard::cli {
 
 std::unique_ptr<Command> make_accuracy();
+std::unique_ptr<Command> make_advise();
 std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_catalog();
 std::unique_ptr<Command> make_check();

@@ -55,6 +55,7 @@ Result<study::LoadedStudy> StudyOptions::load_found(const Environment& environme
                  fmt::format("{}: the search found no strategy; foreshard explain {} says why",
                              study_, study_)};
   FORESHARD_ASSIGN(StudyOptions whole, of(found.result.asked));
+  whole.tells_ = tells_;
   auto asked = whole.load(environment, false);
   if (!asked)
     return Error{asked.error().code, fmt::format("the study of {} cannot be read again\n{}", study_,
@@ -121,6 +122,17 @@ Result<study::LoadedStudy> StudyOptions::load_other(const Environment& environme
   return changed.load(environment, sizes_matter);
 }
 
+std::function<Result<study::LoadedStudy>(const std::vector<yaml::Override>&)> StudyOptions::reload(
+    const Environment& environment) const {
+  return [options = *this, &environment](const std::vector<yaml::Override>& settings) {
+    StudyOptions changed = options;
+    changed.tells_ = false;
+    for (const yaml::Override& one : settings)
+      changed.sets_.push_back(fmt::format("{}={}", one.path, one.value));
+    return changed.load(environment);
+  };
+}
+
 Status StudyOptions::add_imported(const Environment& environment, study::StudyFiles& files,
                                   std::vector<yaml::Override>& overrides) const {
   if (!strategy_.empty() || (!import_.empty() && !megatron_.empty()))
@@ -136,7 +148,7 @@ Status StudyOptions::add_imported(const Environment& environment, study::StudyFi
   }
   FORESHARD_ASSIGN(const auto imported, import_given(options));
   FORESHARD_TRY(add_to_study(imported, files, overrides));
-  note_report(imported);
+  if (tells_) note_report(imported);
   return {};
 }
 

@@ -2,6 +2,7 @@
 /// Options that several commands have.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,10 @@ class StudyOptions {
   Result<study::LoadedStudy> load_other(const Environment& environment, const std::string& other,
                                         const std::vector<std::string>& sets,
                                         bool sizes_matter = true) const;
+  /// Loads the study, which was loaded before, with more settings after its own (sim/advise). What
+  /// was noted about it is not noted again.
+  std::function<Result<study::LoadedStudy>(const std::vector<yaml::Override>& settings)> reload(
+      const Environment& environment) const;
   /// The options that were given, from which another run can load the same study.
   search::Asked asked() const;
   /// The options for the result of asked().
@@ -60,6 +65,7 @@ class StudyOptions {
 
   std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_, measured_;
   std::vector<std::string> sets_;
+  bool tells_ = true;  // Notes what an imported file says.
 };
 
 /// What --space says: the space in a file, or in YAML in braces; the whole one if it is empty.

@@ -8,6 +8,7 @@
 #include "cli/internal/result_forms.h"
 #include "evidence/report.h"
 
+#include "sim/advise/output.h"
 #include "sim/elastic/replan.h"
 #include "sim/elastic/run.h"
 #include "sim/report/json.h"
@@ -112,6 +113,7 @@ struct ResultRecord {
 // The results that a record (base/record/record.h) describes, sorted by name.
 constexpr ResultRecord kRecords[] = {
     {"accuracy", record::schema<accuracy::Report>},
+    {"advice", record::schema<advise::Advice>},
     {"arrivals", record::schema<measure::Arrivals>},
     {"catalog", catalog_schema},
     {"collectives", collectives_schema},

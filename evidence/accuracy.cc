@@ -310,6 +310,9 @@ Result<RegretGroup> searched(const Group& group, const Context& context) {
   const Measured& chosen =
       group.strategies[static_cast<std::size_t>(found.simulated.front().order)];
   const Measured& fastest = *std::ranges::min_element(group.strategies, {}, &Measured::measured);
+  std::vector<GroupMember> members;
+  for (const Measured& one : group.strategies)
+    members.push_back({one.id, one.measured * 1_s, one.simulated * 1_s});
   const Measured& least = *std::ranges::min_element(group.strategies, {}, &Measured::simulated);
   return RegretGroup{
       .file = first.file,
@@ -322,6 +325,7 @@ Result<RegretGroup> searched(const Group& group, const Context& context) {
           std::string(like.quantization == Quantization::kNone ? name_of(like.precision)
                                                                : yaml::name_of(like.quantization)),
       .strategies = std::ssize(group.strategies),
+      .members = std::move(members),
       .simulated = std::ssize(found.simulated),
       .certified = found.certified,
       .chosen = chosen.id,

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
@@ -53,6 +54,13 @@ inline constexpr std::size_t kFewestStrategies = 5;
 /// them by lower bound, and simulates until the choice is certified. Every measured strategy did
 /// run, so memory rules none out.
 ///
+/// One strategy of a group.
+struct GroupMember {
+  std::string id;     ///< Of its first row.
+  Seconds measured;   ///< Mean of its rows.
+  Seconds simulated;  ///< Prediction of its first row.
+};
+
 /// This is the result of one group.
 struct RegretGroup {
   std::string file;
@@ -63,7 +71,8 @@ struct RegretGroup {
   std::int64_t sequence = 0;
   std::string precision;
   std::int64_t strategies = 0;  ///< Number of different strategies.
-  std::int64_t simulated = 0;   ///< Strategies that were simulated to certify the choice.
+  std::vector<GroupMember> members{};
+  std::int64_t simulated = 0;  ///< Strategies that were simulated to certify the choice.
   bool certified = false;
   std::string chosen;     ///< Id of the first row with the strategy that the search takes.
   std::string fastest;    ///< Id of the first row with the strategy that was measured the fastest.

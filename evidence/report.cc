@@ -216,6 +216,14 @@ const Record<MeanRegret>& record_of(const MeanRegret*) {
   return record;
 }
 
+const Record<GroupMember>& record_of(const GroupMember*) {
+  static const auto record = Record<GroupMember>("group_member", "A measured strategy.")
+                                 .field("id", &GroupMember::id, "Its first row.")
+                                 .field("measured_s", &GroupMember::measured, "Mean of its rows.")
+                                 .field("simulated_s", &GroupMember::simulated);
+  return record;
+}
+
 const Record<RegretGroup>& record_of(const RegretGroup*) {
   using Of = RegretGroup;
   static const auto record =
@@ -228,6 +236,7 @@ const Record<RegretGroup>& record_of(const RegretGroup*) {
           .field("sequence", &Of::sequence)
           .field("precision", &Of::precision)
           .field("strategies", &Of::strategies, "Different strategies that were measured.")
+          .field("members", &Of::members)
           .field("simulated", &Of::simulated, "Strategies simulated to certify the choice.")
           .field("certified", &Of::certified)
           .field("chosen", &Of::chosen, "The row with the strategy that a search takes.")

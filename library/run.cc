@@ -168,6 +168,11 @@ Answer compare(const Study& study, const std::string& other, const Words& option
                         library::catalogue_of(study, package));
 }
 
+Answer advise(const Study& study, const Words& options, const Hooks& hooks, const char* package) {
+  return library::asked(with_json(joined({"advise"}, words_of(study)), options), hooks,
+                        library::catalogue_of(study, package));
+}
+
 Answer explain(const std::string& found, const Words& options, const Hooks& hooks,
                const char* package) {
   return library::asked(with_json({"explain", found}, options), hooks, {.last = package});

@@ -16,7 +16,7 @@ import textwrap
 
 WIDTH = 100
 # The list of a result that is its table; a result without one is a table of one row.
-ROWS = {"accuracy": "rows", "collectives": "rows", "comparison": "kinds", "elastic": "policies",
+ROWS = {"accuracy": "rows", "advice": "changes", "collectives": "rows", "comparison": "kinds", "elastic": "policies",
         "findings": "findings", "graph_search": "best", "operators": "operators", "reshard": "alternatives",
         "schedules": "schedules", "search": "best", "side_by_side": "terms", "sweep": "results",
         "sweep_comparison": "pairs", "topology": "links"}

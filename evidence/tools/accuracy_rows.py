@@ -50,8 +50,8 @@ def rows(files, **options):
     return found
 
 
-def report(files, rows=True, **options):
-    return json.loads(accuracy(files, "json", *([] if rows else ["--summary"]), **options))
+def report(files, *more, rows=True, **options):
+    return json.loads(accuracy(files, "json", *([] if rows else ["--summary"]), *more, **options))
 
 
 def quantile(pairs, share):

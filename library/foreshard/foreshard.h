@@ -300,6 +300,9 @@ Answer sweep(const std::string& sweep, const Words& options = {}, const Hooks& h
 /// `compare`: puts a study beside `other`, or beside itself with "--set-b".
 Answer compare(const Study& study, const std::string& other = {}, const Words& options = {},
                const Hooks& hooks = {}, const char* package = FORESHARD_PACKAGE_CATALOGUE);
+/// `advise`: the best single changes to a study ("--top"), each simulated.
+Answer advise(const Study& study, const Words& options = {}, const Hooks& hooks = {},
+              const char* package = FORESHARD_PACKAGE_CATALOGUE);
 /// `explain`: says why a search chose what it chose. \param found  a file with SearchResult::json.
 Answer explain(const std::string& found, const Words& options = {}, const Hooks& hooks = {},
                const char* package = FORESHARD_PACKAGE_CATALOGUE);

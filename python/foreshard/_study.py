@@ -198,6 +198,25 @@ class Study:
         found.__dict__["_study"] = self
         return found
 
+    def advise(
+        self,
+        *,
+        top: Optional[int] = None,
+        threads: Optional[int] = None,
+        progress: Progress = False,
+    ) -> results.Advice:
+        """The best single changes to this study, each simulated. Ctrl-C gives the best so far.
+
+        study.set(advice.changes[0].settings) is the study with the first of them.
+
+        Args:
+            top: Number of changes, and of changes of hardware.
+            threads: Simulations at the same time.
+            progress: As of search().
+        """
+        answer = self._run("advise", progress=progress, top=top, threads=threads)
+        return result_of(results.Advice, answer)
+
     def search_graph(
         self,
         *,

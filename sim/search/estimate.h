@@ -93,6 +93,9 @@ struct StageMemory {
   Bytes memory;  ///< Memory that the device has for tensors.
 };
 
+/// Whether estimates can tell apart as many kinds of layers as the model has.
+bool can_estimate(const Model& model, const Strategy& strategy);
+
 /// Estimates strategies of one model on one cluster, all of the same framework, precision, batch
 /// and optimizer. Use one object per thread.
 ///

@@ -311,7 +311,7 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  if (kinds_of_units(study.model, study.strategy) > static_cast<std::int64_t>(kBlocks))
+  if (!can_estimate(study.model, study.strategy))
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");

@@ -25,7 +25,9 @@ struct Abilities {
   bool other_rank_order = true;  // Tensor, pipeline, data. All have tensor, data, pipeline.
   bool sequence_apart = true;    // Tensor parallelism without sequence parallelism.
   bool sequence_parallel = true;
-  bool experts = true;  // Expert parallelism.
+  bool experts = true;              // Expert parallelism.
+  bool overlaps_gradients = false;  // An option switches it; so does one for parameters.
+  bool overlaps_parameters = false;
 };
 
 // Sources: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
@@ -40,11 +42,32 @@ constexpr auto kFamilies = std::to_array<Abilities>({
      .highest_zero = 0,
      .uneven_stages = false,
      .parts = false},
-    {.name = "megatron-lm-2022", .format = "megatron", .highest_zero = 1, .uneven_stages = false},
-    {.name = "megatron-lm", .format = "megatron", .highest_zero = 1},
-    {.name = "megatron-core", .format = "megatron", .highest_zero = 1},
-    {.name = "megatron-bridge", .format = "megatron-bridge", .highest_zero = 1},
-    {.name = "nemo", .format = "megatron", .highest_zero = 1},
+    {.name = "megatron-lm-2022",
+     .format = "megatron",
+     .highest_zero = 1,
+     .uneven_stages = false,
+     .overlaps_gradients = true,
+     .overlaps_parameters = true},
+    {.name = "megatron-lm",
+     .format = "megatron",
+     .highest_zero = 1,
+     .overlaps_gradients = true,
+     .overlaps_parameters = true},
+    {.name = "megatron-core",
+     .format = "megatron",
+     .highest_zero = 1,
+     .overlaps_gradients = true,
+     .overlaps_parameters = true},
+    {.name = "megatron-bridge",
+     .format = "megatron-bridge",
+     .highest_zero = 1,
+     .overlaps_gradients = true,
+     .overlaps_parameters = true},
+    {.name = "nemo",
+     .format = "megatron",
+     .highest_zero = 1,
+     .overlaps_gradients = true,
+     .overlaps_parameters = true},
     {.name = "torchtitan",
      .format = "torchtitan",
      .zero_1 = false,
@@ -61,7 +84,8 @@ constexpr auto kFamilies = std::to_array<Abilities>({
      .recomputes_some = false,
      .other_rank_order = false,
      .sequence_parallel = false,
-     .experts = false},
+     .experts = false,
+     .overlaps_gradients = true},
     {.name = "pytorch-fsdp",
      .format = "accelerate",
      .lowest_zero = 2,
@@ -156,6 +180,12 @@ std::string_view format_of(const Framework& framework) {
 bool can_recompute(const Framework& framework, const Recomputation& how, bool some_layers) {
   const Abilities* can = abilities_of(framework);
   return can == nullptr || can_recompute(*can, how, some_layers);
+}
+
+bool can_overlap(const Framework& framework, Overlap what) {
+  const Abilities* can = abilities_of(framework);
+  if (can == nullptr) return false;
+  return what == Overlap::kGradients ? can->overlaps_gradients : can->overlaps_parameters;
 }
 
 std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framework& framework) {

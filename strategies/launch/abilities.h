@@ -7,6 +7,7 @@
 /// everything.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,14 @@ bool can_recompute(const Framework& framework, const Recomputation& how, bool so
 /// The sets of parts that the framework can name for selective recomputation, each sorted; nothing
 /// where it can name any.
 std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framework& framework);
+
+/// Communication that a framework can carry out beside computation.
+enum class Overlap : std::uint8_t {
+  kGradients,   ///< Their reduction over data-parallel ranks, beside the backward pass.
+  kParameters,  ///< The gather of updated parameters (ZeRO 1), beside the next forward pass.
+};
+/// Whether the framework is known to have an option that switches this overlap.
+bool can_overlap(const Framework& framework, Overlap what);
 
 /// All limitations, in the order in which they are looked for; empty where the framework can run
 /// all of the strategy.

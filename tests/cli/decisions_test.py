@@ -97,6 +97,13 @@ class Evidence(Folder):
             self.assertGreater(float(row["unmeasured_share"]), 0.5)
             self.unmeasured(row["evidence"])
 
+    def test_advise(self):
+        self.unmeasured(self.run_it("advise", "new.yaml"))
+        result = self.json_of("advise", "new.yaml")
+        self.evidence(result["now"]["evidence"])
+        for one in result["changes"]:
+            self.evidence(one["after"]["evidence"])
+
     def test_study(self):
         self.write("sweep.yaml", "study: new.yaml\nrank: usd\nset: {cluster.rent: 2 USD/h}\naxes:\n  - {key: cluster.node, values: [mi325x-8gpu,"
                    " dgx-a100-80gb]}\n  - {key: strategy.micro_batch, values: [1, 2]}\n")

@@ -44,6 +44,7 @@ COMMANDS = (
     ("simulate base.yaml --trace OUT", "cluster.yaml"),
     ("search base.yaml --level 0 --simulate 1 -o OUT", "base.yaml"),
     ("search base.yaml --level 0 --simulate 1 -o OUT", "cluster.yaml"),
+    ("advise base.yaml -o OUT", "base.yaml"),
     ("explain found.json -o OUT", "found.json"),
     ("study sweep.yaml -o OUT", "sweep.yaml"),
     ("study sweep.yaml -o OUT", "base.yaml"),

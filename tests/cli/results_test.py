@@ -178,6 +178,10 @@ class Results(unittest.TestCase):
                 path.write_text(json.dumps(one))
             self.hold("sweep_comparison", result("compare", *paths, "--format", "json"))
 
+    def test_advice(self):
+        self.hold("advice", result("advise", SMALL, "--format", "json"),
+                  result("advise", SMALL, "--top", "1", "--format", "json"))
+
     def test_replan(self):
         change = ("replan", SMALL, "--set", "cluster.nodes=2", "--set",
                   "cluster.fabric={kind: single-switch}", "--level", "0", "--simulate", "1", "--certify", "0",

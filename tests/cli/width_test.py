@@ -74,6 +74,9 @@ class Widths(unittest.TestCase):
         self.check("explain", found)
         self.check("search", "moe-layer-h100-8", "--top", "3")
 
+    def test_advice(self):
+        self.check("advise", SMALL)
+
     def test_sweeps(self):
         sweep, results = self.folder / "sweep.yaml", self.folder / "results.json"
         sweep.write_text(SWEEP, encoding="utf-8")

@@ -63,6 +63,7 @@ class Calls {
         {"replan", "gpt-1.7b-a100-8", "--set", "cluster.nodes=2", "--set",
          "cluster.fabric={kind: single-switch}", "--level", "0", "--simulate", "1", "--certify",
          "0", "--down", one({"node1", "node7"}), "--format", format},
+        {"advise", "host-dp2", "--top", one({"1", "3", "0"}), "--format", format},
         {"explain", one({"nothing.json", "gpt-1.7b-a100-8"})},
         {"check", FORESHARD_SOURCE_DIR "/configs/studies/gpt-1.7b-a100-8.yaml"},
         {"calibrate", "--collectives", "no-such-file.csv"},
@@ -115,6 +116,7 @@ TEST(Commands, HaveFunctions) {
   };
   same(foreshard::compare(study, {}, {"--set-b", "strategy.zero_stage=1"}),
        "compare gpt-1.7b-a100-8 --set-b strategy.zero_stage=1 --format json");
+  same(foreshard::advise(study), "advise gpt-1.7b-a100-8 --format json");
   same(foreshard::topology({"show", "two-dgx-h100"}), "topology show two-dgx-h100 --format json");
   same(foreshard::catalogue(), "catalog --format json");
   same(foreshard::catalogue({"show", "H100-SXM"}), "catalog show H100-SXM");

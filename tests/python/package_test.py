@@ -75,6 +75,16 @@ class Package(unittest.TestCase):
         self.assertEqual(found.explain().first.words, found[0].row.words)
         self.assertIn("<table>", found._repr_html_())
 
+    def test_advice(self):
+        study = fs.Study(SMALL)
+        advice = study.advise(top=2)
+        self.same(advice, "advise", SMALL, "--top", 2, "--format", "json")
+        self.assertEqual(len(advice.changes), 2)
+        for one in advice.changes:
+            changed = study.set(one.settings).predict()
+            self.assertEqual(changed.step.time_s, one.after.step_s)
+            self.assertEqual(changed.memory.peak_bytes, one.after.peak_bytes)
+
     def test_others(self):
         as_json = ("--format", "json")
         self.same(fs.topology(CLUSTER), "topology", "show", CLUSTER, *as_json)

@@ -411,6 +411,10 @@ std::int64_t kinds_of_units(const Model& model, const Strategy& strategy) {
   return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
 }
 
+bool can_estimate(const Model& model, const Strategy& strategy) {
+  return kinds_of_units(model, strategy) <= static_cast<std::int64_t>(kBlocks);
+}
+
 double margin_of(const study::LoadedStudy& study, const SearchOptions& options) {
   return options.keep_margin ? study::memory_margin_of(study).part : 0;
 }

@@ -1,0 +1,67 @@
+#include "sim/advise/advise.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.h"
+#include "cli/commands.h"
+#include "cli/interruption.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "sim/advise/output.h"
+#include "sim/simulate/memory_limit.h"
+
+namespace foreshard::cli {
+namespace {
+
+class Advise final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    study_.declare(declaration);
+    declaration.count("--top", top_, 1, "Number of changes to list, and of changes of hardware.");
+    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
+    add_format(declaration, format_, {"text", "json"});
+    add_output(declaration, output_);
+  }
+
+  Result<ExitCode> run(const Environment& environment) override {
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    FORESHARD_ASSIGN(const auto advice, advised(study, environment));
+    FORESHARD_TRY(write_result(output_, format_ == "json"
+                                            ? advise::advice_json(advice)
+                                            : advise::advice_text(advice, paper_for(output_))));
+    if (advice.partial) return kPartial;
+    return advice.now.fits || !advice.changes.empty() ? kDone : kInfeasible;
+  }
+
+ private:
+  Result<advise::Advice> advised(const study::LoadedStudy& study,
+                                 const Environment& environment) const {
+    Progress progress("simulating", 0);
+    const Interruption interruption;
+    advise::AdviceOptions options{.top = top_,
+                                  .threads = threads_,
+                                  .catalogue = environment.catalogue,
+                                  .stop = [] { return Interruption::asked(); },
+                                  .progress = [&](std::int64_t, std::int64_t) { progress.tick(); }};
+    if (const auto free = sim::free_memory()) options.max_memory = *free;
+    return advise::advise(study, study_.reload(environment), options);
+  }
+
+  StudyOptions study_;
+  std::int64_t top_ = 3;
+  std::int64_t threads_ = 2;
+  std::string format_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_advise() {
+  return std::make_unique<Advise>();
+}
+
+}  // namespace foreshard::cli
