@@ -5,9 +5,11 @@
 """
 
 import dataclasses
+import inspect
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -192,10 +194,48 @@ class Package(unittest.TestCase):
             fs.run("search", "gpt3-175b-a100-1024", "--level", "2", "--format", "json", progress=fault)
 
     def test_every_public_name_is_described(self):
+        """Each function says what its arguments mean and which errors it raises; each number of a result has
+        a unit in its name, or a description."""
+        def described(name, one, arguments):
+            text = one.__doc__ or ""
+            self.assertTrue(text, name)
+            for argument in arguments:
+                self.assertRegex(text, rf"(?m)^ +([\w, ]+, )?{argument}(, [\w, ]+)?: ", name)
+            raises = "_run(" in inspect.getsource(one) or "_json(" in inspect.getsource(one) or " run(" in inspect.getsource(one)
+            self.assertTrue(not raises or "Raises:" in text, name)
+
         for name in fs.__all__:
             one = getattr(fs, name)
-            if callable(one) and name not in ("Part",):
-                self.assertTrue(one.__doc__, name)
+            if inspect.isfunction(one):
+                described(name, one, inspect.signature(one).parameters)
+            if not inspect.isclass(one):
+                continue
+            self.assertTrue(one.__doc__, name)
+            for method, of in vars(one).items():
+                if method[0] == "_" or not (inspect.isfunction(of) or isinstance(of, property)):
+                    continue
+                function = of.fget if isinstance(of, property) else of
+                described(f"{name}.{method}", function, [*inspect.signature(function).parameters][1:])
+        described("Study", fs.Study, [*inspect.signature(fs.Study).parameters])
+        for kind in vars(fs.results).values():
+            if not dataclasses.is_dataclass(kind) or kind.__module__ != fs.results.__name__:
+                continue
+            self.assertTrue(kind.__doc__)
+
+    def resident(self):
+        """Memory of this process, in MiB."""
+        return int(re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+
+    def test_memory_stays_flat(self):
+        """10,000 calls where there is time for them, 600 else: nothing is kept from call to call."""
+        calls = 10000 if "FORESHARD_ALL_SEEDS" in os.environ else 600
+        study = fs.Study("host-dp2")
+        for _ in range(calls // 5):
+            study.predict()
+        before = self.resident()
+        for _ in range(calls - calls // 5):
+            study.predict()
+        self.assertLess(self.resident() - before, 4)
 
 
 if __name__ == "__main__":
