@@ -29,7 +29,10 @@ class Picture:
         self.svg = svg
 
     def save(self, file: PathLike) -> None:
-        """Writes the picture into an .svg file.
+        """Writes the picture into a file.
+
+        Args:
+            file: Its name, such as "step.svg".
 
         Raises:
             OSError: The file cannot be written.

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace library_test {
@@ -59,7 +60,10 @@ Answer of_search(Words words, const Hooks& hooks) {
   if (const auto level = take(words, "--level")) options.level = std::stoi(*level);
   if (const auto top = take(words, "--top")) options.top = std::stoi(*top);
   if (const auto number = take(words, "--simulate")) options.simulate = std::stoi(*number);
-  if (const auto number = take(words, "--certify")) options.certify = std::stoi(*number);
+  // search() gives all its options, and a search of a graph has no --certify.
+  const auto certify = take(words, "--certify");
+  if (!certify) throw std::invalid_argument("search() is not for graphs");
+  options.certify = std::stoi(*certify);
   if (!words.empty()) throw std::invalid_argument("search() has no " + words.front());
   const auto found = foreshard::search(study, options, FORESHARD_PACKAGE_CATALOGUE, hooks);
   return {.code = found.best.empty() || !found.best.front().fits ? 3 : 0, .text = found.json};
@@ -137,8 +141,12 @@ Answer by_function(const Words& words, const Hooks& hooks) {
   const auto function = functions().find(words.at(0));
   if (function == functions().end()) throw std::invalid_argument("there is no such function");
   Words more(words.begin() + 1, words.end());
-  // Functions ask for JSON themselves.
-  if (more.size() >= 2 && more[more.size() - 2] == "--format") more.resize(more.size() - 2);
+  // Functions ask for JSON themselves, where there is JSON.
+  const std::set<std::string> yaml{"calibrate", "check", "export", "import", "schema"};
+  const bool is_yaml =
+      yaml.contains(words[0]) || (!more.empty() && (more[0] == "show" || more[0] == "import"));
+  const auto format = take(more, "--format");
+  if (format != "json" && (format || !is_yaml)) throw std::invalid_argument("it answers in JSON");
   return function->second(more, hooks);
 }
 
@@ -149,11 +157,11 @@ json answer_to(const json& question) {
   bool function = true;
   try {
     answer = by_function(words, hooks);
+  } catch (const foreshard::Failure&) {
+    answer.code = 2;
   } catch (const std::invalid_argument&) {
     function = false;
     answer = foreshard::run(words, hooks);
-  } catch (const foreshard::Failure&) {
-    answer = {.code = 2, .text = ""};
   }
   return {{"code", answer.code}, {"text", answer.text}, {"function", function}};
 }
