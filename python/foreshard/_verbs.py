@@ -271,12 +271,20 @@ def catalogue() -> results.Catalog:
 
 
 def operators() -> results.Operators:
-    """The operators that graphs may have."""
+    """The operators that graphs may have.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Operators, _json("catalog", "operators"))
 
 
 def schedules() -> results.Schedules:
-    """The schedules of pipelines."""
+    """The schedules of pipelines.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Schedules, _json("catalog", "schedules"))
 
 
@@ -332,7 +340,11 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def build() -> results.Version:
-    """What this build of foreshard is."""
+    """What this build of foreshard is.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Version, _json("version"))
 
 

@@ -21,6 +21,7 @@ NOTEBOOKS = sorted((SOURCE / "docs/notebooks").glob("*.ipynb"))
 PACKAGE = BUILD / "python"
 os.environ["FORESHARD_CONFIGS"] = str(SOURCE / "configs")
 os.environ["PYTHONPATH"] = str(PACKAGE)
+os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # of ipykernel: a remark less
 sys.path.insert(0, str(PACKAGE))
 
 

@@ -28,6 +28,13 @@ SMALL = "gpt-1.7b-a100-8"
 CLUSTER = "two-dgx-a100"
 QUICK = {"level": 0, "simulate": 2, "certify": 0, "front": 1}
 
+# Names of numbers: with a unit, or of a count or a ratio.
+UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|^(usd|kwh|kg|joules|watts|celsius|days)|_s_at_|_usd_at_|"
+                  r"^(bytes|channels|checkpoints|devices|launches|messages|moves|samples|steps|tokens|training_steps)$|"
+                  r"^(mfu|kendall_tau|goodput_at_most|estimate_over_simulated|below_\w+|coverage)$")
+# Classes whose unit is in the key that holds them (breakdown_s), or in a field `unit`.
+UNIT_ELSEWHERE = {"Breakdown", "Figure", "IntervalSource", "Row", "Span", "Spread"}
+
 
 def printed(*words, stdin=""):
     done = subprocess.run([PROGRAM, *map(str, words)], input=stdin, capture_output=True, text=True)
@@ -201,8 +208,8 @@ class Package(unittest.TestCase):
             self.assertTrue(text, name)
             for argument in arguments:
                 self.assertRegex(text, rf"(?m)^ +([\w, ]+, )?{argument}(, [\w, ]+)?: ", name)
-            raises = "_run(" in inspect.getsource(one) or "_json(" in inspect.getsource(one) or " run(" in inspect.getsource(one)
-            self.assertTrue(not raises or "Raises:" in text, name)
+            asks = not inspect.isclass(one) and re.search(r"(?<!def )\b_?(run|json)\(", inspect.getsource(one))
+            self.assertTrue(not asks or "Raises:" in text, name)
 
         for name in fs.__all__:
             one = getattr(fs, name)
@@ -221,6 +228,11 @@ class Package(unittest.TestCase):
             if not dataclasses.is_dataclass(kind) or kind.__module__ != fs.results.__name__:
                 continue
             self.assertTrue(kind.__doc__)
+            for field in dataclasses.fields(kind):
+                if "float" not in str(field.type) or f" {field.name}: " in kind.__doc__:
+                    continue
+                if kind.__name__ not in UNIT_ELSEWHERE:
+                    self.assertRegex(field.name, UNIT, kind.__name__)
 
     def resident(self):
         """Memory of this process, in MiB."""
