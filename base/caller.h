@@ -86,6 +86,20 @@ class CalledBy {
 ///     once.
 void end_if_asked();
 
+/// Calls end_if_asked() at every 1,024th call, for loops whose rounds take microseconds.
+///
+///     for (EndPoll poll; next_instant(); poll()) ...
+class EndPoll {
+ public:
+  void operator()() {
+    constexpr std::uint32_t kOften = 1024;
+    if (++calls_ % kOften == 0) end_if_asked();
+  }
+
+ private:
+  std::uint32_t calls_ = 0;
+};
+
 /// \return kUnsupported, with `what` in front, if the caller lets no process be started.
 Status may_fork(std::string_view what);
 

@@ -60,6 +60,24 @@ foreach(one IN LISTS others)
 endforeach()
 set(FORESHARD_PACKAGE_LINKS ${others})
 
+# What Debian calls them.
+set(debian_fmt libfmt-dev)
+set(debian_yaml-cpp libyaml-cpp-dev)
+set(debian_OpenSSL libssl-dev)
+set(debian_ONNX libonnx-dev libprotobuf-dev)
+set(debian_Ceres libceres-dev)
+set(debian_EXPAT libexpat1-dev)
+set(debian_ZLIB zlib1g-dev)
+set(debian_SQLite libsqlite3-dev)
+set(debian_tomlplusplus libtomlplusplus-dev)
+set(debian_Cbc coinor-libcbc-dev)
+set(debian)
+foreach(one IN LISTS others)
+  string(REGEX REPLACE "::.*" "" one ${one})
+  list(APPEND debian ${debian_${one}})
+endforeach()
+list(JOIN debian ", " FORESHARD_PACKAGE_DEBIAN)
+
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/foreshard)
 set(library lib)
@@ -73,7 +91,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/foreshardConfig
   COMPATIBILITY SameMinorVersion)
 
 # Left out where it was not built, as by `./run`: then the package says so.
-install(TARGETS foreshard_package ARCHIVE DESTINATION ${library} OPTIONAL)
-install(DIRECTORY library/foreshard DESTINATION ${headers})
+install(TARGETS foreshard_package ARCHIVE DESTINATION ${library} COMPONENT library OPTIONAL)
+install(DIRECTORY library/foreshard DESTINATION ${headers} COMPONENT library)
 install(FILES ${PROJECT_BINARY_DIR}/generated/foreshardConfig.cmake
-  ${PROJECT_BINARY_DIR}/generated/foreshardConfigVersion.cmake DESTINATION ${package})
+  ${PROJECT_BINARY_DIR}/generated/foreshardConfigVersion.cmake DESTINATION ${package}
+  COMPONENT library)

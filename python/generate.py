@@ -20,8 +20,8 @@ ROWS = {"accuracy": "rows", "advice": "changes", "collectives": "rows", "compari
         "findings": "findings", "graph_search": "best", "operators": "operators", "reshard": "alternatives",
         "schedules": "schedules", "search": "best", "side_by_side": "terms", "sweep": "results",
         "sweep_comparison": "pairs", "topology": "links"}
-RESERVED = ("Any", "ClassVar", "Literal", "Result", "Study", "Warning")
-METHODS = ("code", "frame", "json", "messages")  # of Result
+RESERVED = ("Any", "ClassVar", "Literal", "Picture", "Result", "Study", "Warning")
+METHODS = ("code", "frame", "json", "messages", "picture")  # of Result
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 HEAD = '''"""Results of foreshard, one class for each object of their JSON.

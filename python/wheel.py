@@ -3,7 +3,7 @@
     pip wheel . --no-build-isolation
 
 It builds in build/release, and starts from what stands there. The wheel needs the shared libraries of
-Debian that the group `use` of tools/packages.txt names.
+Debian that the group `wheel` of tools/packages.txt names.
 """
 
 import base64
@@ -11,12 +11,14 @@ import hashlib
 import pathlib
 import re
 import subprocess
+import sys
 import sysconfig
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/release"
 DATE = (2020, 1, 1, 0, 0, 0)  # of all files, so that equal sources give equal wheels
+LICENCES = ("LICENSE", "NOTICE", "THIRD_PARTY")
 
 
 def get_requires_for_build_wheel(config_settings=None):
@@ -27,28 +29,34 @@ def version():
     return re.search(r"project\(foreshard VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
 
+def info():
+    return f"foreshard-{version()}.dist-info"
+
+
 def metadata():
     head = (f"Metadata-Version: 2.1\nName: foreshard\nVersion: {version()}\n"
             "Summary: Forecasts the time, memory and cost of sharding strategies before GPUs are booked\n"
             "License: Apache-2.0\nRequires-Python: >=3.10\nProvides-Extra: frames\n"
-            'Requires-Dist: pandas ; extra == "frames"\nDescription-Content-Type: text/markdown\n\n')
-    return head + (ROOT / "README.md").read_text()
+            'Requires-Dist: pandas ; extra == "frames"\nDescription-Content-Type: text/markdown\n')
+    return head + "".join(f"License-File: {name}\n" for name in LICENCES) + "\n" + (ROOT / "README.md").read_text()
 
 
 def files():
     """What is in the wheel: names and bytes."""
     package = BUILD / "python/foreshard"
+    module = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     for path in sorted(package.iterdir()):
-        if path.is_file():
+        if path.is_file() and (path.suffix != ".so" or path.name == module):
             yield f"foreshard/{path.name}", path.read_bytes()
+    if not (package / module).is_file():
+        raise SystemExit(f"{BUILD} was built with another Python: there is no {module}")
     for path in sorted((ROOT / "configs").rglob("*")):
         if path.is_file():
             yield f"foreshard/{path.relative_to(ROOT)}", path.read_bytes()
-    info = f"foreshard-{version()}.dist-info"
-    for name in ("LICENSE", "NOTICE"):
-        yield f"{info}/{name}", (ROOT / name).read_bytes()
-    yield f"{info}/METADATA", metadata().encode()
-    yield f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: foreshard\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()
+    for name in LICENCES:
+        yield f"{info()}/{name}", (ROOT / name).read_bytes()
+    yield f"{info()}/METADATA", metadata().encode()
+    yield f"{info()}/WHEEL", f"Wheel-Version: 1.0\nGenerator: foreshard\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()
 
 
 def tag():
@@ -56,9 +64,17 @@ def tag():
     return f"{python}-{python}-{re.sub(r'[-.]', '_', sysconfig.get_platform())}"
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    folder = pathlib.Path(metadata_directory) / info()
+    folder.mkdir()
+    (folder / "METADATA").write_text(metadata())
+    return folder.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if not (BUILD / "build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "release", "-DFORESHARD_PYTHON=ON"], cwd=ROOT, check=True)
+        subprocess.run(["cmake", "--preset", "release", "-DFORESHARD_PYTHON=ON", "-DFORESHARD_TESTS=OFF",
+                        "-DFORESHARD_BENCHMARKS=OFF", f"-DPython3_EXECUTABLE={sys.executable}"], cwd=ROOT, check=True)
     subprocess.run(["cmake", "--build", BUILD, "--target", "foreshard_python", "foreshard_python_files"], check=True)
     name = f"foreshard-{version()}-{tag()}.whl"
     record = []
@@ -72,6 +88,6 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             add(path, content)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(content)}")
-        own = f"foreshard-{version()}.dist-info/RECORD"
+        own = f"{info()}/RECORD"
         add(own, "\n".join(record + [f"{own},,", ""]))
     return name

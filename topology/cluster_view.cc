@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/check.h"
 #include "base/hash.h"
 
@@ -155,6 +156,8 @@ Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow,
   FORESHARD_CHECK(from.valid() && from.index() < state_->devices.size());
   FORESHARD_CHECK(to.valid() && to.index() < state_->devices.size());
   if (from == to) return Route{};
+  thread_local EndPoll poll;  // an all-to-all of thousands of devices asks for millions of routes
+  poll();
   std::optional<double> choice;
   if (state_->routing == Routing::kEcmpHash)
     choice = internal::unit_hash({state_->seed, static_cast<std::uint64_t>(from.value()),

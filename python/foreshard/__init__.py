@@ -13,7 +13,7 @@ the page about it.
 
 from . import results
 from ._errors import Error, InternalError
-from ._result import Result
+from ._result import Picture, Result
 from ._run import Answer, Message, catalogue_folder, run
 from ._study import Found, FoundStrategy, Part, Study
 from ._verbs import *
@@ -27,6 +27,7 @@ __all__ = [
     "InternalError",
     "Message",
     "Part",
+    "Picture",
     "Result",
     "Study",
     "catalogue_folder",

@@ -6,19 +6,47 @@ import dataclasses
 import functools
 import importlib
 import json
+import os
+import pathlib
 import types
 import typing
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Optional, TypeVar
 
 from ._card import card
-from ._run import Answer, Message
+from ._run import Answer, Message, PathLike, options, run
 
 R = TypeVar("R", bound="Result")
+
+
+class Picture:
+    """A picture, which notebooks show.
+
+    Attributes:
+        svg: Its text, as SVG. Each mark has its exact value in the attribute `data-value`.
+    """
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def save(self, file: PathLike) -> None:
+        """Writes the picture into a file.
+
+        Args:
+            file: Its name, such as "step.svg".
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        pathlib.Path(os.fspath(file)).write_text(self.svg)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
 
 
 class Result:
     """The result of a command. Its fields are the keys of the command's JSON."""
 
+    #: The name of the JSON's schema: "foreshard.prediction/1".
     SCHEMA: ClassVar[str]
     #: The list that frame() shows; None: the result is one row.
     ROWS: ClassVar[str | None] = None
@@ -47,6 +75,18 @@ class Result:
         told = json.loads(self.json())
         rows = told[self.ROWS] if self.ROWS else [told]
         return pandas.json_normalize(rows)
+
+    def picture(self, kind: Optional[str] = None) -> Picture:
+        """The result as a picture, by the command `plot`.
+
+        Args:
+            kind: "waterfall", "memory" or "sensitivity" of a prediction, "pareto" or "memory" of a
+                search, "pareto" of a sweep, "curve" of collectives; None: the first one of these.
+
+        Raises:
+            Error: Results of this class have no such picture.
+        """
+        return Picture(run("plot", "-", *options(kind=kind), input=self.json()).text)
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, self.ROWS, json.loads(self.json()))

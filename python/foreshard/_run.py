@@ -87,7 +87,7 @@ def run(
     told = progress if callable(progress) else _shown if progress else None
     line = [os.fspath(word) for word in words]
     folder = catalogue or catalogue_folder()
-    if folder and "--configs" not in line:
+    if folder and "--configs" not in line and line[:1] != ["help"]:  # which must come first
         line[:0] = ["--configs", folder]
     code, text, said = _core.run(line, input, told)
     if told is _shown:

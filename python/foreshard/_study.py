@@ -25,6 +25,11 @@ def _json(*words: PathLike, **how: Any) -> Answer:
     return run(*words, "--format", "json", **how)
 
 
+def _given(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a method, from its locals()."""
+    return {name: value for name, value in names.items() if name != "self"}
+
+
 class Study:
     """A question: a model, divided by a strategy over the devices of a cluster.
 
@@ -88,13 +93,17 @@ class Study:
         )
 
     def words(self) -> list[str]:
-        """The study as words of the command line."""
+        """The study as words of the command line; a study given as text is "-" there."""
         return ([self._name] if self._name else []) + self._options + settings(self._set)
 
     def set(self, *values: Mapping[str, Any], **more: Any) -> "Study":
         """The study with other values: set({"strategy.tensor_parallel": 4}).
 
         A keyword is a path whose dots are double underscores: set(strategy__tensor_parallel=4).
+
+        Args:
+            values: Values by their path. Those with a unit are text: "400 Gbit/s".
+            more: The same as keywords.
         """
         changed = Study()
         changed.__dict__.update(self.__dict__)
@@ -132,18 +141,9 @@ class Study:
         Raises:
             Error: The study has a fault.
         """
-        return result_of(
-            results.Prediction,
-            self._run(
-                "simulate",
-                sensitivity=sensitivity,
-                draws=draws,
-                granularity=granularity,
-                no_fold=not fold,
-                trace=trace,
-                engine=engine,
-            ),
-        )
+        given = _given(locals())
+        given["no_fold"] = not given.pop("fold")
+        return result_of(results.Prediction, self._json("simulate", given))
 
     def search(
         self,
@@ -178,20 +178,7 @@ class Study:
         Raises:
             Error: The study has a fault, or is of a graph (search_graph).
         """
-        answer = self._run(
-            "search",
-            progress=progress,
-            space=space,
-            level=level,
-            top=top,
-            simulate=simulate,
-            certify=certify,
-            front=front,
-            threads=threads,
-            budget=budget,
-            any_framework=any_framework,
-            why_not=why_not,
-        )
+        answer = self._json("search", _given(locals()))
         if json.loads(answer.text)["schema"] != results.Search.SCHEMA:
             raise Error("search: the study is of a graph; search_graph() searches it")
         found = result_of(Found, answer)
@@ -229,17 +216,16 @@ class Study:
     ) -> results.GraphSearch:
         """Searches how to split a graph, operator by operator.
 
-        Args: as of search(), and `rules`, a file of rules to try beside the library's.
+        Args:
+            rules: A file of rules to try beside the library's.
+            level, top, simulate, threads, progress: As of search().
+
+        Raises:
+            Error: The study has a fault, or is of a model (search).
         """
-        answer = self._run(
-            "search",
-            progress=progress,
-            rules=rules,
-            level=level,
-            top=top,
-            simulate=simulate,
-            threads=threads,
-        )
+        answer = self._json("search", _given(locals()))
+        if json.loads(answer.text)["schema"] != results.GraphSearch.SCHEMA:
+            raise Error("search_graph: the study is of a model; search() searches it")
         return result_of(results.GraphSearch, answer)
 
     def compare(
@@ -257,19 +243,13 @@ class Study:
             set_b: Values of the other one, as of set().
             break_even: The value from which the other one is better: "cluster.rent=1..5 USD/h".
             by: What is compared there: "time" or "usd".
+
+        Raises:
+            Error: A study has a fault, or no such value is between the limits.
         """
-        words = self.words()
-        place = 1 if self._name else 0
-        words[place:place] = [os.fspath(other)] if other is not None else []
-        answer = _json(
-            "compare",
-            *words,
-            *settings(set_b, "--set-b"),
-            *options(break_even=break_even, by=by),
-            input=self._input,
-            catalogue=self._catalogue,
-        )
-        return result_of(results.SideBySide, answer)
+        words = settings(set_b, "--set-b")
+        given = {"break_even": break_even, "by": by}
+        return result_of(results.SideBySide, self._json("compare", given, *words, other=other))
 
     def compare_measurement(
         self, measurement: PathLike, *, max_error: Optional[str] = None
@@ -279,16 +259,11 @@ class Study:
         Args:
             measurement: The file that foreshard-replay wrote.
             max_error: The result's `code` is 4 if the step is further off than this: "15%".
+
+        Raises:
+            Error: The study has a fault, or the file is of another study.
         """
-        words = self.words()
-        words.insert(1 if self._name else 0, os.fspath(measurement))
-        answer = _json(
-            "compare",
-            *words,
-            *options(max_error=max_error),
-            input=self._input,
-            catalogue=self._catalogue,
-        )
+        answer = self._json("compare", {"max_error": max_error}, other=measurement)
         return result_of(results.Comparison, answer)
 
     def replan(
@@ -317,48 +292,61 @@ class Study:
             restart: From then on until the framework runs again: "5min".
             storage: Rate at which a checkpoint is read: "100 GB/s".
             space, level, simulate, certify, threads, progress: As of search().
+
+        Raises:
+            Error: The study has a fault, or nothing changes.
         """
-        answer = _json(
-            "replan",
-            *self.words(),
-            *settings(after, "--set-after"),
-            *options(
-                down=list(down),
-                keep=keep,
-                detection=detection,
-                restart=restart,
-                storage=storage,
-                space=space,
-                level=level,
-                simulate=simulate,
-                certify=certify,
-                threads=threads,
-            ),
+        given = _given(locals())
+        words = settings(given.pop("after"), "--set-after")
+        given["down"] = list(down)
+        return result_of(results.Replan, self._json("replan", given, *words))
+
+    def export(self, framework: str) -> str:
+        """The strategy as another framework has it.
+
+        Args:
+            framework: "megatron", "megatron-bridge", "nemo", "deepspeed", "torchtitan" or
+                "accelerate".
+
+        Raises:
+            Error: The study has a fault, or the framework has no such strategy.
+        """
+        return self._run("export", "--as", framework).text
+
+    def program(self) -> results.Program:
+        """What each rank does in a step.
+
+        Raises:
+            Error: The study has a fault.
+        """
+        return result_of(results.Program, self._run("export", "--program", "-"))
+
+    def _run(
+        self,
+        command: str,
+        *more: str,
+        other: Optional[PathLike] = None,
+        progress: Progress = False,
+    ) -> Answer:
+        """A command about this study, and about `other` where it takes two."""
+        words = self.words()
+        if other is not None:
+            words.insert(1 if self._name else 0, os.fspath(other))
+        return run(
+            command,
+            *words,
+            *more,
             input=self._input,
             progress=progress,
             catalogue=self._catalogue,
         )
-        return result_of(results.Replan, answer)
 
-    def export(self, framework: str) -> str:
-        """The strategy as another framework has it: "megatron", "deepspeed", "torchtitan", ..."""
-        words = ["export", *self.words(), "--as", framework]
-        return run(*words, input=self._input, catalogue=self._catalogue).text
-
-    def program(self) -> results.Program:
-        """What each rank does in a step."""
-        words = ["export", *self.words(), "--program", "-"]
-        answer = run(*words, input=self._input, catalogue=self._catalogue)
-        return result_of(results.Program, answer)
-
-    def _run(self, command: str, progress: Progress = False, **given: Any) -> Answer:
-        return _json(
-            command,
-            *self.words(),
-            *options(**given),
-            input=self._input,
-            progress=progress,
-            catalogue=self._catalogue,
+    def _json(self, command: str, given: Mapping[str, Any], *more: str, **how: Any) -> Answer:
+        """The same in JSON, with options of a method's own names."""
+        kept = dict(given)
+        progress = kept.pop("progress", False)
+        return self._run(
+            command, *more, *options(**kept), "--format", "json", progress=progress, **how
         )
 
 

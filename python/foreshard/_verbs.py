@@ -48,6 +48,9 @@ def sweep(
         shard: "2/8": only the second of eight parts.
         budget: Begin no point after this time, such as "60s".
         progress: True writes a line to stderr; a function is called with (what, done, total).
+
+    Raises:
+        Error: The sweep or one of its studies has a fault.
     """
     name, text = _source(source)
     given = options(results=results_file, threads=threads, shard=shard, budget=budget)
@@ -62,6 +65,12 @@ def compare(
     """Puts two predictions side by side: why one step is faster than the other.
 
     Study.compare() can also find the value from which the other one is better.
+
+    Args:
+        a, b: Studies, which are predicted, or predictions.
+
+    Raises:
+        Error: A study has a fault.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = [pathlib.Path(folder) / name for name in ("a.json", "b.json")]
@@ -78,6 +87,10 @@ def elastic(
     Args:
         source: A file (schema elastic), its text, a dict with its keys, or a name of the catalogue.
         threads, progress: As of sweep().
+
+    Raises:
+        Error: The file has a fault.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     name, text = _source(source)
     answer = _json("elastic", name, *options(threads=threads), input=text, progress=progress)
@@ -104,6 +117,9 @@ def reshard(
         set: Values by their path, below "cluster" or "communication".
         plans: Number of plans to compare.
         simulate: Number of plans to simulate.
+
+    Raises:
+        Error: A layout does not suit the tensor or the cluster.
     """
     given = {"tensor": tensor, "from": from_, "to": to, "cluster": cluster}
     words = options(**given, plans=plans, simulate=simulate) + settings(set)
@@ -126,6 +142,9 @@ def reshard_strategy(
         model, cluster: As of Study.
         down: Ranks that are lost: "15" or "8-15".
         set: Values by their path.
+
+    Raises:
+        Error: A part has a fault, or a parameter is lost with these ranks.
     """
     given = {"from_strategy": before, "to_strategy": after, "model": model, "cluster": cluster}
     words = options(**given, down=down) + settings(set)
@@ -158,31 +177,37 @@ def collectives(
         algorithm, protocol, channels, tuner, communication: What is otherwise chosen.
         all: Every form, including those that NCCL does not have.
         set: Values of the cluster by their path.
+
+    Raises:
+        Error: The cluster has a fault, or the collective no such form.
     """
-    words = options(
-        op=op,
-        ranks=ranks,
-        sizes=sizes,
-        step=step,
-        algorithm=algorithm,
-        protocol=protocol,
-        channels=channels,
-        tuner=tuner,
-        communication=communication,
-        all=all,
-    )
-    answer = _json("topology", "collectives", *_part(cluster), *words, *settings(set))
-    return result_of(results.Collectives, answer)
+    given = dict(locals())
+    words = _part(given.pop("cluster")) + settings(given.pop("set")) + options(**given)
+    return result_of(results.Collectives, _json("topology", "collectives", *words))
 
 
 def topology(cluster: Part, *, set: Optional[Mapping[str, Any]] = None) -> results.Topology:
-    """Devices, links, bisection and routes of a cluster. Args: as of collectives()."""
+    """Devices, links, bisection and routes of a cluster.
+
+    Args:
+        cluster, set: As of collectives().
+
+    Raises:
+        Error: The cluster has a fault.
+    """
     answer = _json("topology", "show", *_part(cluster), *settings(set))
     return result_of(results.Topology, answer)
 
 
 def check_topology(cluster: Part, *, set: Optional[Mapping[str, Any]] = None) -> results.Findings:
-    """What is implausible about a cluster. Args: as of collectives()."""
+    """What is implausible about a cluster.
+
+    Args:
+        cluster, set: As of collectives().
+
+    Raises:
+        Error: The cluster has a fault.
+    """
     answer = _json("topology", "check", *_part(cluster), *settings(set))
     return result_of(results.Findings, answer)
 
@@ -190,7 +215,12 @@ def check_topology(cluster: Part, *, set: Optional[Mapping[str, Any]] = None) ->
 def import_topology(file: PathLike, **given: Any) -> str:
     """A cluster, as YAML, from what another tool printed of a machine (nvidia-smi topo -m, ...).
 
-    Keywords are options of `foreshard topology import`.
+    Args:
+        file: What the tool printed.
+        given: Options of `foreshard topology import`: node="dgx-h100" is --node dgx-h100.
+
+    Raises:
+        Error: The text is of no known tool, or has a fault.
     """
     return run("topology", "import", file, *options(**given)).text
 
@@ -211,33 +241,62 @@ def import_launch(
         devices: Number of devices, unless a cluster is given.
         cluster: As of Study.
         set: Values by their path.
+
+    Raises:
+        Error: The file has a fault, or says what no strategy has.
     """
     words = options(part=part, devices=devices, cluster=cluster) + settings(set)
     return run("import", file, *words).text
 
 
 def calibrate(*words: PathLike) -> str:
-    """Fits numbers to measurements in files; words are those of `foreshard calibrate`."""
+    """Fits numbers to measurements in files.
+
+    Args:
+        words: Words of `foreshard calibrate`.
+
+    Raises:
+        Error: A file has a fault, or too few measurements.
+    """
     return run("calibrate", *words).text
 
 
 def catalogue() -> results.Catalog:
-    """The names of the catalogue, by kind."""
+    """The names of the catalogue, by kind.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Catalog, _json("catalog"))
 
 
 def operators() -> results.Operators:
-    """The operators that graphs may have."""
+    """The operators that graphs may have.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Operators, _json("catalog", "operators"))
 
 
 def schedules() -> results.Schedules:
-    """The schedules of pipelines."""
+    """The schedules of pipelines.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Schedules, _json("catalog", "schedules"))
 
 
 def entry(name: str) -> str:
-    """An entry of the catalogue as YAML, defaults and sources included."""
+    """An entry of the catalogue as YAML, defaults and sources included.
+
+    Args:
+        name: Its name: "H100-SXM".
+
+    Raises:
+        Error: There is no such name.
+    """
     return run("catalog", "show", name).text
 
 
@@ -247,6 +306,9 @@ def check(file: PathLike, *, kind: Optional[str] = None) -> str:
     Args:
         file: A file of any kind.
         kind: The kind, where the file does not tell: "cluster", "model", ...
+
+    Raises:
+        Error: The file has a fault.
     """
     return run("check", file, *options(kind=kind)).text
 
@@ -257,18 +319,32 @@ def explain(found: PathLike, *, why_not: Optional[str] = None) -> results.Explan
     Args:
         found: A file with the JSON of a search.
         why_not: Strategies of which to say what ruled them out: "tp8 pp4 zero1".
+
+    Raises:
+        Error: The file is no result of a search, or its study cannot be read again.
     """
     return result_of(results.Explanation, _json("explain", found, *options(why_not=why_not)))
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind of file ("study") or of a result ("foreshard.prediction/1")."""
+    """The JSON Schema of a kind of file or of a result.
+
+    Args:
+        kind: A kind of file ("study") or the schema of a result ("foreshard.prediction/1").
+
+    Raises:
+        Error: There is no such kind.
+    """
     told: dict[str, Any] = json.loads(run("schema", kind).text)
     return told
 
 
 def build() -> results.Version:
-    """What this build of foreshard is."""
+    """What this build of foreshard is.
+
+    Raises:
+        Error: There is no catalogue.
+    """
     return result_of(results.Version, _json("version"))
 
 

@@ -58,9 +58,7 @@ class Run {
     apply_events();
     start_ready();
     end_batch();
-    constexpr std::uint32_t kOften = 1024;  // instants, a few milliseconds
-    for (std::uint32_t instants = 1; next_instant(); ++instants) {
-      if (instants % kOften == 0) end_if_asked();
+    for (EndPoll poll; next_instant(); poll()) {
       take_due();
       for (const Due& due : due_)
         if (due.shape != kWaiting) end(due);

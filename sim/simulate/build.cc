@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "base/caller.h"
+
 #include "sim/simulate/internal/messages.h"
 #include "sim/simulate/internal/stages.h"
 
@@ -193,7 +195,11 @@ Result<BuiltWorkload> build_workload(const ClusterView& cluster, const program::
   TaskGraph graph = internal::join_tasks(inputs, issued, plans);
   FORESHARD_ASSIGN(const auto order, internal::order_of(issued, graph));
   Writer writer(inputs, issued, built.resources, plans, graph, built.workload);
-  for (const std::int32_t n : order) FORESHARD_TRY(writer.write(static_cast<std::size_t>(n)));
+  EndPoll poll;
+  for (const std::int32_t n : order) {
+    poll();
+    FORESHARD_TRY(writer.write(static_cast<std::size_t>(n)));
+  }
   writer.finish(built);
   built.expansions = std::move(issued.expansions);
   built.role_of_class = std::move(issued.role_of_class);

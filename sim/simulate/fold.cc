@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/check.h"
 
 #include "sim/simulate/forms.h"
@@ -282,7 +283,9 @@ class Refinement {
   void refine() {
     std::vector<std::uint64_t> link_sum(link_.size(), 0);
     auto next = communicator_;
+    EndPoll poll;
     for (std::size_t c = 0; c < communicator_.size(); ++c) {
+      poll();
       const Communicator& communicator = communicators_.all[c];
       std::uint64_t members = 0;
       for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/caller.h"
 #include "base/check.h"
 
 #include "sim/simulate/internal/part_list.h"
@@ -127,6 +128,7 @@ class FormChooser {
     chosen_.kind_of_.resize(count);
     chosen_.parts_.resize(count);
     for (std::size_t c = 0; c < count; ++c) {
+      end_if_asked();
       const auto group = participants_of(cluster_, program_, communicators_, c);
       const auto kind = static_cast<std::int32_t>(chosen_.kinds_.size());
       if (share) {

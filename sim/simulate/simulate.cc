@@ -449,6 +449,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
   for (std::size_t c = 0; c < finish.size(); ++c) {
     const std::int32_t rank = ready.folding.rank_representative[c];
     const auto& role = program.roles[at(built.role_of_class[c])];
+    end_if_asked();
     const ClassTimes own(built, times, c);
     DeviceClass of{.role = role.name,
                    .representative = rank,

@@ -31,7 +31,7 @@ namespace {
 
 study::StudyFiles files_of(const LoadedSweep& sweep) {
   const auto part = [&](const std::optional<yaml::Written>& written) {
-    return written ? std::optional(seen_from_here(*written, sweep.folder)) : std::nullopt;
+    return written ? std::optional(unquoted(seen_from_here(*written, sweep.folder))) : std::nullopt;
   };
   study::StudyFiles files{.cluster = part(sweep.sweep.cluster),
                           .model = part(sweep.sweep.model),

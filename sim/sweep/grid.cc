@@ -12,14 +12,6 @@
 namespace foreshard::sweep {
 namespace {
 
-// Removes the double quotes of a YAML scalar. A scalar that is not quoted, or whose quotes have
-// escapes inside, is returned unchanged.
-std::string unquoted(const std::string& text) {
-  const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
-                      text.find_first_of("\"\\", 1) == text.size() - 1;
-  return simple ? text.substr(1, text.size() - 2) : text;
-}
-
 // Whether a value names a file, by its suffix; the disk is not looked at.
 bool is_file(const std::string& text) {
   constexpr std::array<std::string_view, 5> kSuffixes{".yaml", ".yml", ".json", ".onnx", ".csv"};
@@ -38,6 +30,12 @@ std::size_t end_of_scalar(const std::string& text, std::size_t at) {
 }
 
 }  // namespace
+
+std::string unquoted(const std::string& text) {
+  const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
+                      text.find_first_of("\"\\", 1) == text.size() - 1;
+  return simple ? text.substr(1, text.size() - 2) : text;
+}
 
 std::vector<AxisNames> names_of(const Sweep& sweep) {
   std::vector<AxisNames> axes;

@@ -47,6 +47,10 @@ struct PointSetting {
 /// The settings of overrides_of, in the same order.
 std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index);
 
+/// The text of a YAML scalar without its double quotes. A scalar that is not quoted, or whose quotes
+/// have escapes inside, is returned unchanged.
+std::string unquoted(const std::string& text);
+
 /// `value` with the paths of files in it (sweep.h), which are relative to the sweep's `folder`,
 /// made valid from the working directory. Other values, and names, do not change.
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder);

@@ -58,6 +58,7 @@ class Install(unittest.TestCase):
                      "share/doc/foreshard/examples/predict/main.cc", "share/foreshard/configs/studies/" + STUDY + ".yaml",
                      "share/doc/foreshard/README.md", "share/doc/foreshard/docs/architecture.md",
                      "share/doc/foreshard/LICENSE", "share/doc/foreshard/NOTICE",
+                     "share/doc/foreshard/THIRD_PARTY",
                      "share/bash-completion/completions/foreshard",
                      "share/zsh/site-functions/_foreshard"):
             self.assertTrue((self.root / name).is_file(), name)

@@ -5,9 +5,11 @@
 """
 
 import dataclasses
+import inspect
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +27,13 @@ import foreshard as fs  # noqa: E402
 SMALL = "gpt-1.7b-a100-8"
 CLUSTER = "two-dgx-a100"
 QUICK = {"level": 0, "simulate": 2, "certify": 0, "front": 1}
+
+# Names of numbers: with a unit, or of a count or a ratio.
+UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|^(usd|kwh|kg|joules|watts|celsius|days)|_s_at_|_usd_at_|"
+                  r"^(bytes|channels|checkpoints|devices|launches|messages|moves|samples|steps|tokens|training_steps)$|"
+                  r"^(mfu|kendall_tau|goodput_at_most|estimate_over_simulated|below_\w+|coverage)$")
+# Classes whose unit is in the key that holds them (breakdown_s), or in a field `unit`.
+UNIT_ELSEWHERE = {"Breakdown", "Figure", "IntervalSource", "Row", "Span", "Spread"}
 
 
 def printed(*words, stdin=""):
@@ -202,10 +211,53 @@ class Package(unittest.TestCase):
             fs.run("search", "gpt3-175b-a100-1024", "--level", "2", "--format", "json", progress=fault)
 
     def test_every_public_name_is_described(self):
+        """Each function says what its arguments mean and which errors it raises; each number of a result has
+        a unit in its name, or a description."""
+        def described(name, one, arguments):
+            text = one.__doc__ or ""
+            self.assertTrue(text, name)
+            for argument in arguments:
+                self.assertRegex(text, rf"(?m)^ +([\w, ]+, )?{argument}(, [\w, ]+)?: ", name)
+            asks = not inspect.isclass(one) and re.search(r"(?<!def )\b_?(run|json)\(", inspect.getsource(one))
+            self.assertTrue(not asks or "Raises:" in text, name)
+
         for name in fs.__all__:
             one = getattr(fs, name)
-            if callable(one) and name not in ("Part",):
-                self.assertTrue(one.__doc__, name)
+            if inspect.isfunction(one):
+                described(name, one, inspect.signature(one).parameters)
+            if not inspect.isclass(one):
+                continue
+            self.assertTrue(one.__doc__, name)
+            for method, of in vars(one).items():
+                if method[0] == "_" or not (inspect.isfunction(of) or isinstance(of, property)):
+                    continue
+                function = of.fget if isinstance(of, property) else of
+                described(f"{name}.{method}", function, [*inspect.signature(function).parameters][1:])
+        described("Study", fs.Study, [*inspect.signature(fs.Study).parameters])
+        for kind in vars(fs.results).values():
+            if not dataclasses.is_dataclass(kind) or kind.__module__ != fs.results.__name__:
+                continue
+            self.assertTrue(kind.__doc__)
+            for field in dataclasses.fields(kind):
+                if "float" not in str(field.type) or f" {field.name}: " in kind.__doc__:
+                    continue
+                if kind.__name__ not in UNIT_ELSEWHERE:
+                    self.assertRegex(field.name, UNIT, kind.__name__)
+
+    def resident(self):
+        """Memory of this process, in MiB."""
+        return int(re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+
+    def test_memory_stays_flat(self):
+        """10,000 calls where there is time for them, 600 else: nothing is kept from call to call."""
+        calls = 10000 if "FORESHARD_ALL_SEEDS" in os.environ else 600
+        study = fs.Study("host-dp2")
+        for _ in range(calls // 5):
+            study.predict()
+        before = self.resident()
+        for _ in range(calls - calls // 5):
+            study.predict()
+        self.assertLess(self.resident() - before, 4)
 
 
 if __name__ == "__main__":

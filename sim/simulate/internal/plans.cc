@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/caller.h"
+
 #include "sim/engine/workload.h"
 #include "sim/simulate/fold.h"
 #include "sim/simulate/internal/stages.h"
@@ -45,6 +47,7 @@ Loads loads_of_classes(const ClusterView& cluster, const Communicators& communic
     class_if_first[folding.link_representative[l].index()] = static_cast<std::int32_t>(l);
   Loads loads;
   for (std::size_t c = 0; c < communicators.all.size(); ++c) {
+    end_if_asked();
     for (const auto& [bytes, form] : forms.of(c)) {
       auto& of = loads[{folding.class_of_communicator[c], bytes}];
       if (has_links_for_itself(folding, c)) continue;
@@ -142,6 +145,7 @@ class Planner {
       : in_(inputs), resources_(resources), times_(inputs.cluster.device_types().size()) {}
 
   void plan(std::size_t c, const program::Role& role, TaskPlans& plans) {
+    end_if_asked();
     auto& own = plans.tasks.emplace_back(plans.block_begin.back());
     std::vector<bool> used(in_.program.blocks.size());
     for (const program::Call& call : role.calls) used[call.block.index()] = true;
@@ -230,6 +234,7 @@ Issued issued_by(const BuildInputs& inputs) {
   Issued issued;
   std::map<std::pair<std::int32_t, Seconds>, std::shared_ptr<const program::Expansion>> known;
   for (const std::int32_t rank : inputs.folding.rank_representative) {
+    end_if_asked();
     const std::int32_t r = role_of_rank[static_cast<std::size_t>(rank)];
     const Seconds launch_time = program.launch_time_of(rank);
     auto& expansion = known[{r, launch_time}];

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/caller.h"
 #include "base/check.h"
 
 #include "sim/simulate/internal/stages.h"
@@ -162,6 +163,7 @@ std::vector<ChainItem> items_of(const BuildInputs& inputs, std::size_t c,
 template <class Visit>
 void each_head(const TaskGraph& graph, Visit visit) {
   for (std::size_t c = 0; c < graph.heads.size(); ++c) {
+    end_if_asked();
     for (const std::int32_t head : graph.heads[c])
       visit(static_cast<std::size_t>(graph.node_of_instance(c, head)), c,
             static_cast<std::size_t>(head));
@@ -189,6 +191,7 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
   // the nodes of each list, in order
   std::vector<std::vector<std::int32_t>> operations(plans.lists);
   for (std::size_t c = 0; c < inputs.classes(); ++c) {
+    end_if_asked();
     const program::Expansion& expansion = *issued.expansions[c];
     const program::Role& role =
         inputs.program.roles[static_cast<std::size_t>(issued.role_of_class[c])];
@@ -254,7 +257,9 @@ Result<std::vector<std::int32_t>> order_of(const Issued& issued, const TaskGraph
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (waits_for[n] == 0) order.push_back(static_cast<std::int32_t>(n));
   }
+  EndPoll poll;
   for (std::size_t next = 0; next < order.size(); ++next) {
+    poll();
     const auto n = static_cast<std::size_t>(order[next]);
     for (std::uint32_t s = begin[n]; s < begin[n + 1]; ++s) {
       if (--waits_for[static_cast<std::size_t>(successors[s])] == 0) order.push_back(successors[s]);
