@@ -1,4 +1,4 @@
-#include "sim/advise/advise.h"
+#include "cli/advise.h"
 
 #include <memory>
 #include <string>
@@ -12,9 +12,25 @@
 #include "cli/output.h"
 
 #include "sim/advise/output.h"
+#include "sim/page/page.h"
 #include "sim/simulate/memory_limit.h"
 
 namespace foreshard::cli {
+
+Result<advise::Advice> advised(const study::LoadedStudy& study, const StudyOptions& given,
+                               const Environment& environment, std::int64_t top,
+                               std::int64_t threads) {
+  Progress progress("simulating", 0);
+  const Interruption interruption;
+  advise::AdviceOptions options{.top = top,
+                                .threads = threads,
+                                .catalogue = environment.catalogue,
+                                .stop = [] { return Interruption::asked(); },
+                                .progress = [&](std::int64_t, std::int64_t) { progress.tick(); }};
+  if (const auto free = sim::free_memory()) options.max_memory = *free;
+  return advise::advise(study, given.reload(environment), options);
+}
+
 namespace {
 
 class Advise final : public Command {
@@ -23,34 +39,24 @@ class Advise final : public Command {
     study_.declare(declaration);
     declaration.count("--top", top_, 1, "Number of changes to list, and of changes of hardware.");
     declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
-    add_format(declaration, format_, {"text", "json"});
+    add_format(declaration, format_, {"text", "json", "markdown"});
     add_output(declaration, output_);
   }
 
   Result<ExitCode> run(const Environment& environment) override {
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
-    FORESHARD_ASSIGN(const auto advice, advised(study, environment));
-    FORESHARD_TRY(write_result(output_, format_ == "json"
-                                            ? advise::advice_json(advice)
-                                            : advise::advice_text(advice, paper_for(output_))));
+    FORESHARD_ASSIGN(const auto advice, advised(study, study_, environment, top_, threads_));
+    std::string text = format_ == "text" ? advise::advice_text(advice, paper_for(output_))
+                                         : advise::advice_json(advice);
+    if (format_ == "markdown") {
+      FORESHARD_ASSIGN(text, page::markdown_of(text));
+    }
+    FORESHARD_TRY(write_result(output_, text));
     if (advice.partial) return kPartial;
     return advice.now.fits || !advice.changes.empty() ? kDone : kInfeasible;
   }
 
  private:
-  Result<advise::Advice> advised(const study::LoadedStudy& study,
-                                 const Environment& environment) const {
-    Progress progress("simulating", 0);
-    const Interruption interruption;
-    advise::AdviceOptions options{.top = top_,
-                                  .threads = threads_,
-                                  .catalogue = environment.catalogue,
-                                  .stop = [] { return Interruption::asked(); },
-                                  .progress = [&](std::int64_t, std::int64_t) { progress.tick(); }};
-    if (const auto free = sim::free_memory()) options.max_memory = *free;
-    return advise::advise(study, study_.reload(environment), options);
-  }
-
   StudyOptions study_;
   std::int64_t top_ = 3;
   std::int64_t threads_ = 2;

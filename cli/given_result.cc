@@ -21,19 +21,25 @@ bool is_result(const std::string& name) {
   return name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz");
 }
 
-Result<std::string> given_result(const std::string& name, const std::vector<std::string>& sets,
-                                 const Environment& environment) {
-  if (is_result(name)) {
-    FORESHARD_ASSIGN(auto text, read_file(name, limits::kResult));
-    if (is_gzip(text)) return gunzip(text, name, limits::kResult);
-    return text;
-  }
-  FORESHARD_ASSIGN(auto study, StudyOptions().load_other(environment, name, sets));
+Result<std::string> read_result(const std::string& name) {
+  FORESHARD_ASSIGN(auto text, read_file(name, limits::kResult));
+  if (is_gzip(text)) return gunzip(text, name, limits::kResult);
+  return text;
+}
+
+Result<std::string> simulated_result(const study::LoadedStudy& study) {
   const Busy busy("simulating");
   FORESHARD_ASSIGN(const auto report,
                    report::predict(study, {.timeline = true},
                                    {.sensitivities = !study.disturbances, .bundle = true}));
   return report::to_json(report);
+}
+
+Result<std::string> given_result(const std::string& name, const std::vector<std::string>& sets,
+                                 const Environment& environment) {
+  if (is_result(name)) return read_result(name);
+  FORESHARD_ASSIGN(const auto study, StudyOptions::named(name, sets).load(environment));
+  return simulated_result(study);
 }
 
 }  // namespace foreshard::cli

@@ -9,16 +9,23 @@
 #include "base/result.h"
 #include "cli/command.h"
 
+#include "sim/study/study.h"
+
 namespace foreshard::cli {
 
 /// Whether `name` stands for a result: stdin, or a file that is named as one (.json, .fsr, .gz).
 /// Anything else is a study.
 bool is_result(const std::string& name);
 
-/// The JSON of the result, uncompressed; of a study, its prediction with all that pictures need.
+/// The JSON of a result in the file at `name` ("-": stdin), uncompressed.
+/// \return errors of reading it; kInvalidInput if it is damaged or larger than limits::kResult.
+Result<std::string> read_result(const std::string& name);
+
+/// The JSON of the study's prediction, with all that pictures need.
+Result<std::string> simulated_result(const study::LoadedStudy& study);
+
+/// read_result() or simulated_result(), by is_result().
 /// \param sets  "KEY=VALUE", which change the study.
-/// \return errors of reading the file, or of loading and simulating the study; kInvalidInput if a
-///     file is damaged or larger than limits::kResult.
 Result<std::string> given_result(const std::string& name, const std::vector<std::string>& sets,
                                  const Environment& environment);
 

@@ -40,6 +40,13 @@ class StudyOptions {
   /// The options for the result of asked().
   /// \return kInvalidInput for unknown options, and if a part came from stdin.
   static Result<StudyOptions> of(const search::Asked& asked);
+  /// The options of a command line with this STUDY.yaml and these --set alone.
+  static StudyOptions named(std::string study, std::vector<std::string> sets) {
+    StudyOptions options;
+    options.study_ = std::move(study);
+    options.sets_ = std::move(sets);
+    return options;
+  }
   /// STUDY.yaml as given; empty if it was not given.
   const std::string& study() const { return study_; }
   /// The first option other than STUDY.yaml that was given, such as "--set"; empty if none was.

@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/advise.h"
 #include "cli/commands.h"
 #include "cli/given_result.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/advise/output.h"
 #include "sim/page/page.h"
 
 namespace foreshard::cli {
@@ -21,6 +23,8 @@ class Report final : public Command {
         "RESULT", given_,
         "What simulate --bundle wrote, or simulate, search, study, compare, advise or topology "
         "collectives with --format json; or a study, which is simulated.");
+    declaration.flag("--no-advice", no_advice_,
+                     "Leave out the best single changes to a study, for which many are simulated.");
     add_set(declaration, sets_);
     add_output(declaration, output_);
   }
@@ -30,8 +34,12 @@ class Report final : public Command {
       return fail("--set changes a study, but only results are given", "give the study instead");
     std::vector<page::GivenResult> results;
     for (const std::string& name : given_) {
-      FORESHARD_ASSIGN(auto text, given_result(name, sets_, environment));
-      results.push_back({name, std::move(text)});
+      if (is_result(name)) {
+        FORESHARD_ASSIGN(auto text, read_result(name));
+        results.push_back({name, std::move(text)});
+      } else {
+        FORESHARD_TRY(add_study(name, environment, results));
+      }
     }
     FORESHARD_ASSIGN(const auto page, page::page_of(results, command()));
     FORESHARD_TRY(write_result(output_, page));
@@ -39,6 +47,23 @@ class Report final : public Command {
   }
 
  private:
+  Status add_study(const std::string& name, const Environment& environment,
+                   std::vector<page::GivenResult>& results) const {
+    const StudyOptions options = StudyOptions::named(name, sets_);
+    FORESHARD_ASSIGN(const auto study, options.load(environment));
+    FORESHARD_ASSIGN(auto text, simulated_result(study));
+    results.push_back({name, std::move(text)});
+    if (no_advice_) return {};
+    const auto advice = advised(study, options, environment);
+    if (!advice) {
+      note("without advice: " + advice.error().message);
+      return {};
+    }
+    if (advice->partial) note("the advice is of the changes that were simulated until then");
+    results.push_back({name, advise::advice_json(*advice)});
+    return {};
+  }
+
   // The command again, without folders: a page may be passed on.
   std::string command() const {
     std::string words = "foreshard report";
@@ -50,6 +75,7 @@ class Report final : public Command {
 
   std::vector<std::string> given_;
   std::vector<std::string> sets_;
+  bool no_advice_ = false;
   std::string output_;
 };
 

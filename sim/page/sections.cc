@@ -323,7 +323,7 @@ void add_changes(Document& to, const Json& changes, const Json& now) {
 }
 
 void add_advice(Document& to, const Json& result) {
-  to.heading("The best single changes");
+  to.heading("The best single changes to " + result.at("study").get<std::string>());
   if (result.at("changes").empty())
     to.paragraph("No single change to the strategy makes the step faster and fits.");
   else
