@@ -10,6 +10,7 @@
 
 #include "sim/page/internal/document.h"
 #include "sim/page/internal/sections.h"
+#include "sim/picture/from_result.h"
 #include "sim/picture/svg.h"
 
 namespace foreshard::page {
@@ -49,8 +50,9 @@ Status add_sections(Document& to, const std::vector<Parsed>& results) {
       try {
         section.add(to, result.json);
       } catch (const Json::exception& fault) {
-        return refusal(result.given, fmt::format("it is no whole {}: {}", section.schema,
-                                                 json_words(fault.what())));
+        return refusal(result.given,
+                       fmt::format("it is no whole {}: {}", picture::word_for(section.schema),
+                                   json_words(fault.what())));
       }
     }
   return {};

@@ -131,7 +131,7 @@ void add_collectives(Document& to, const Json& result) {
            rows, 40);
 }
 
-void add_prediction(Document& to, const Json& result) {
+void add_verdict(Document& to, const Json& result) {
   const Json& study = result.at("study");
   to.heading(study.at("name").get<std::string>());
   to.paragraph(fmt::format("{} on {}: {}; {} devices.", study.at("model").get<std::string>(),
@@ -141,7 +141,11 @@ void add_prediction(Document& to, const Json& result) {
   tell_step(to, result);
   tell_memory(to, result);
   tell_doubts(to, result);
-  to.heading("Where the time goes");
+}
+
+void add_step(Document& to, const Json& result) {
+  const std::string of = " of " + result.at("study").at("name").get<std::string>();
+  to.heading("Time" + of);
   charts(to, result, {"waterfall", "passes"});
   const bool bundled = result.contains("bundle");
   if (bundled) {
@@ -156,16 +160,16 @@ void add_prediction(Document& to, const Json& result) {
         "The time line comes with foreshard simulate STUDY --bundle step.fsr, then foreshard "
         "report step.fsr.");
   }
-  to.heading("Memory");
+  to.heading("Memory" + of);
   charts(to, result, {"memory-over-time", "memory"});
-  to.heading("Communication");
+  to.heading("Communication" + of);
   charts(to, result, {"fabric"});
   add_collectives(to, result);
   if (result.contains("sensitivities")) {
-    to.heading("What faster parts would save");
+    to.heading("What faster parts" + of + " would save");
     charts(to, result, {"sensitivity"});
   }
-  to.heading("Inputs");
+  to.heading("Inputs" + of);
   std::vector<std::string> inputs;
   for (const Json& input : result.at("inputs"))
     inputs.push_back(
@@ -337,12 +341,13 @@ void add_advice(Document& to, const Json& result) {
 }  // namespace
 
 std::span<const Section> sections() {
-  static constexpr std::array<Section, 6> kSections{
-      {{"foreshard.sweep/1", add_sweep},
+  static constexpr std::array<Section, 7> kSections{
+      {{"foreshard.prediction/1", add_verdict},
+       {"foreshard.sweep/1", add_sweep},
        {"foreshard.search/1", add_search},
        {"foreshard.side_by_side/1", add_side_by_side},
-       {"foreshard.prediction/1", add_prediction},
        {"foreshard.advice/1", add_advice},
+       {"foreshard.prediction/1", add_step},
        {"foreshard.collectives/1", add_collective_curve}}};
   return kSections;
 }

@@ -216,17 +216,24 @@ Error refusal(const std::string& schema, std::string_view kind) {
   for (const DrawnKind& one : kKinds)
     if (one.kind.schema == schema) of_schema.emplace_back(one.kind.name);
   if (!of_schema.empty())
-    return invalid(
-        fmt::format("a {} has no picture '{}': use {}", schema, kind, quoted_choice(of_schema)));
+    return invalid(fmt::format("a {} has no picture '{}': use {}", word_for(schema), kind,
+                               quoted_choice(of_schema)));
   return invalid(
       schema.empty()
           ? std::string("it is no result of foreshard: write one with --format json")
           : fmt::format("a {} has no picture: results of simulate, search, study and topology "
                         "collectives have one",
-                        schema));
+                        word_for(schema)));
 }
 
 }  // namespace
+
+std::string_view word_for(std::string_view schema) {
+  constexpr std::string_view kOurs = "foreshard.";
+  if (!schema.starts_with(kOurs)) return schema;
+  schema.remove_prefix(kOurs.size());
+  return schema.substr(0, schema.find('/'));
+}
 
 std::span<const Kind> kinds() {
   static const auto all = [] {
@@ -254,7 +261,8 @@ Result<std::string> picture_of_parsed(const Json& result, std::string_view kind)
   try {
     return wanted->draw(result);
   } catch (const Json::exception& fault) {
-    return invalid(fmt::format("it is no whole {}: {}", schema, json_words(fault.what())));
+    return invalid(
+        fmt::format("it is no whole {}: {}", word_for(schema), json_words(fault.what())));
   } catch (const std::out_of_range& fault) {
     return invalid(fmt::format("it cannot be drawn: {}", fault.what()));
   }

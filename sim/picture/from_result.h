@@ -20,6 +20,10 @@ struct Kind {
 /// All kinds. A result's first one is its usual picture.
 std::span<const Kind> kinds();
 
+/// The word for a kind of result in messages: "prediction" for "foreshard.prediction/1"; of another
+/// program's schema, all of it.
+std::string_view word_for(std::string_view schema);
+
 /// The picture of the result `json`.
 /// \param kind  its name; empty: the usual one of the result.
 /// \return kInvalidInput if the text is no result that has such a picture, with the remedy.

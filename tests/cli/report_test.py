@@ -215,7 +215,7 @@ class Page(Given):
         (self.path / "part.json").write_text('{"schema": "foreshard.prediction/1"}')
         for words, said in ((("cut.fsr",), "cut.fsr: ends before"),
                             (("other.json",), "other.json: a report is made of"),
-                            (("part.json",), "part.json: it is no whole foreshard.prediction/1"),
+                            (("part.json",), "part.json: it is no whole prediction"),
                             (("absent",), "absent"),
                             (("step.fsr", "--set", "a=b"), "--set changes a study"),
                             (("step.fsr", "-o", "no/such/x.html"), "no/such")):

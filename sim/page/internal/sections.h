@@ -19,7 +19,8 @@ struct Section {
   void (*add)(Document& to, const Json& result);
 };
 
-/// In the order in which a page has them: money first, then the step, then the fabric.
+/// In the order in which a page has them: verdicts, money, advice, the step, the fabric. A kind of
+/// result may have several.
 std::span<const Section> sections();
 
 }  // namespace foreshard::page

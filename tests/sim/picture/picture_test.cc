@@ -113,11 +113,11 @@ TEST(Picture, IsRefusedWithTheRemedy) {
   };
   EXPECT_THAT(refused("[]"), HasSubstr("no result of foreshard: write one with --format json"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.plan/1"})"),
-              HasSubstr("a foreshard.plan/1 has no picture: results of simulate, search, study"));
+              HasSubstr("a plan has no picture: results of simulate, search, study"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.search/1"})", "curve"),
-              HasSubstr("a foreshard.search/1 has no picture 'curve': use 'pareto' or 'memory'"));
+              HasSubstr("a search has no picture 'curve': use 'pareto' or 'memory'"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.prediction/1"})"),
-              HasSubstr("it is no whole foreshard.prediction/1: key 'step' is missing"));
+              HasSubstr("it is no whole prediction: key 'step' is missing"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.collectives/1", "operation": "shift", "ranks": 2,
                           "cluster": "c", "rows": [{"bytes": -1, "busbw_bytes_per_s": 1}]})"),
               HasSubstr("it cannot be drawn: 'bytes' is -1"));
