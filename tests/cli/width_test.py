@@ -85,7 +85,7 @@ class Widths(unittest.TestCase):
         self.check("compare", results, results)
 
     def test_changes(self):
-        self.check("replan", "llama2-70b-h100-128", "--down", "node3", codes=(0, 3))
+        self.check("replan", "llama2-70b-h100-128", "--down", "node3", "--level", "0", codes=(0, 3))
         self.check("reshard", "--tensor", "bf16[8192,53248]", "--from", "x=16 [x, -]", "--to", "x=16 [-, x]",
                    "--cluster", "two-dgx-h100")
 
