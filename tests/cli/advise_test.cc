@@ -46,7 +46,7 @@ TEST(AdviseCommand, ReadsStdinMoreThanOnce) {
 // What an imported file says is noted once, not with every candidate.
 TEST(AdviseCommand, NotesAnImportOnce) {
   const std::string words =
-      "--cluster two-dgx-h100 --model llama3-8b --megatron '--tensor-model-parallel-size 2 "
+      "--cluster two-dgx-h100 --model gpt-1.7b --megatron '--tensor-model-parallel-size 2 "
       "--micro-batch-size 1 --global-batch-size 32 --bf16'";
   const Outcome simulated = foreshard("simulate " + words);
   const Outcome advised = foreshard("advise " + words);
