@@ -18,9 +18,9 @@ void expect_as_simulated(const std::string& study, const std::string& input = ""
   for (const char* list : {"changes", "hardware"})
     for (const Json& change : advice.at(list)) {
       ++changes;
-      const auto options = change.at("options").get<std::string>();
-      const Outcome simulated =
-          foreshard("simulate " + study + " " + options + " --format json" + input);
+      std::string options = study;
+      options.append(" ").append(change.at("options").get<std::string>());
+      const Outcome simulated = foreshard("simulate " + options + " --format json" + input);
       ASSERT_EQ(simulated.code, 0) << options << simulated.err;
       const Json prediction = Json::parse(simulated.out);
       const Json& after = change.at("after");
