@@ -306,6 +306,7 @@ std::optional<std::vector<std::string>> modules_of_parts(std::span<const LayerPa
     });
   });
   std::vector<std::string> names;
+  names.reserve(chosen.size());
   for (const RecomputeModule* module : chosen) names.emplace_back(module->name);
   const auto covered = parts_of_modules(names);
   if (names.empty() || !covered || !contains_all(*covered, parts)) return std::nullopt;

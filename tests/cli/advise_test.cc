@@ -18,9 +18,9 @@ void expect_as_simulated(const std::string& study, const std::string& input = ""
   for (const char* list : {"changes", "hardware"})
     for (const Json& change : advice.at(list)) {
       ++changes;
-      const auto options = change.at("options").get<std::string>();
-      const Outcome simulated =
-          foreshard("simulate " + study + " " + options + " --format json" + input);
+      std::string options = study;
+      options.append(" ").append(change.at("options").get<std::string>());
+      const Outcome simulated = foreshard("simulate " + options + " --format json" + input);
       ASSERT_EQ(simulated.code, 0) << options << simulated.err;
       const Json prediction = Json::parse(simulated.out);
       const Json& after = change.at("after");
@@ -46,7 +46,7 @@ TEST(AdviseCommand, ReadsStdinMoreThanOnce) {
 // What an imported file says is noted once, not with every candidate.
 TEST(AdviseCommand, NotesAnImportOnce) {
   const std::string words =
-      "--cluster two-dgx-h100 --model llama3-8b --megatron '--tensor-model-parallel-size 2 "
+      "--cluster two-dgx-h100 --model gpt-1.7b --megatron '--tensor-model-parallel-size 2 "
       "--micro-batch-size 1 --global-batch-size 32 --bf16'";
   const Outcome simulated = foreshard("simulate " + words);
   const Outcome advised = foreshard("advise " + words);

@@ -56,6 +56,10 @@ TEST_F(RegretOfTables, IsWhatTheChoiceWasMeasuredSlower) {
   EXPECT_NEAR(group.regret_pct, 20, 1e-9);
   EXPECT_NEAR(group.slower_pct, 0, 1e-9);
   EXPECT_EQ(group.strategies, 5);
+  ASSERT_EQ(group.members.size(), 5U);
+  const auto member = std::ranges::find(group.members, other, &GroupMember::id);
+  ASSERT_NE(member, group.members.end());
+  for (const GroupMember& one : group.members) EXPECT_GE(one.measured, member->measured);
   EXPECT_TRUE(group.certified);
   EXPECT_EQ(group.devices, 8);
   EXPECT_EQ(group.batch, 32);
@@ -80,6 +84,11 @@ TEST_F(RegretOfTables, RowsOfOneStrategyCountByTheirMean) {
   const Report twice = of(lines + again);
   EXPECT_EQ(twice.regret->groups[0].strategies, 5);
   EXPECT_NEAR(twice.regret->groups[0].regret_pct, 20, 1e-9);
+  const auto& members = twice.regret->groups[0].members;
+  const auto member = std::ranges::find(members, chosen, &GroupMember::id);
+  ASSERT_NE(member, members.end());
+  EXPECT_NEAR(member->measured / members.front().measured, member == members.begin() ? 1 : 1.2,
+              1e-9);
 }
 
 // Four strategies are too few; a fifth of another framework or another batch is not of them.

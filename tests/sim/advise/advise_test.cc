@@ -54,6 +54,7 @@ constexpr const char* kTwoNodes =
 
 std::vector<std::string> words_of(const std::vector<Change>& changes) {
   std::vector<std::string> words;
+  words.reserve(changes.size());
   for (const Change& change : changes) words.push_back(change.words);
   return words;
 }
@@ -211,11 +212,11 @@ TEST(Advise, SaysWhatAStudyLeavesOpen) {
   EXPECT_EQ(run.prediction.step, change.after.step);
 }
 
-class ShippedStudy : public testing::TestWithParam<const char*> {};
+class AdviceOnShippedStudy : public testing::TestWithParam<const char*> {};
 
 // Each figure is that of the study with the settings, simulated by itself; of all candidates that
 // run and fit, none that is not listed is faster than one that is.
-TEST_P(ShippedStudy, HasTheBestOfAllSingleChanges) {
+TEST_P(AdviceOnShippedStudy, HasTheBestOfAllSingleChanges) {
   const auto reload = Written::reload_of(GetParam());
   const study::LoadedStudy study = value_of(reload({}));
   const std::vector<std::filesystem::path> catalogue{FORESHARD_SOURCE_DIR "/configs"};
@@ -259,7 +260,7 @@ TEST_P(ShippedStudy, HasTheBestOfAllSingleChanges) {
   EXPECT_EQ(counts.not_reached, 0);
   EXPECT_EQ(counts.faster, std::ssize(steps[false]) < 3 ? std::ssize(steps[false]) : counts.faster);
 }
-INSTANTIATE_TEST_SUITE_P(Advice, ShippedStudy,
+INSTANTIATE_TEST_SUITE_P(All, AdviceOnShippedStudy,
                          testing::Values("gpt-1.7b-a100-8", "llama3-8b-h100-64-fsdp",
                                          "llama3-8b-h100-8-fp8", "llama2-70b-h200-8-lora",
                                          "llama3-70b-h100-64-forward", "host-pp2",
