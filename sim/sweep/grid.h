@@ -47,8 +47,8 @@ struct PointSetting {
 /// The settings of overrides_of, in the same order.
 std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// The text of a YAML scalar without its double quotes. A scalar that is not quoted, or whose quotes
-/// have escapes inside, is returned unchanged.
+/// The text of a YAML scalar without its double quotes. A scalar that is not quoted, or whose
+/// quotes have escapes inside, is returned unchanged.
 std::string unquoted(const std::string& text);
 
 /// `value` with the paths of files in it (sweep.h), which are relative to the sweep's `folder`,

@@ -130,8 +130,7 @@ const std::map<std::string, Asked>& functions() {
          if (!framework) throw std::invalid_argument("export_launch() writes launch files");
          return foreshard::export_launch(study, *framework, more, hooks);
        })},
-      {"schema", [](const Words& words,
-                    const Hooks&) { return foreshard::schema(words.at(0)); }},
+      {"schema", [](const Words& words, const Hooks&) { return foreshard::schema(words.at(0)); }},
   };
   return kFunctions;
 }

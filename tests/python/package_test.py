@@ -29,8 +29,9 @@ CLUSTER = "two-dgx-a100"
 QUICK = {"level": 0, "simulate": 2, "certify": 0, "front": 1}
 
 # Names of numbers: with a unit, or of a count or a ratio.
-UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|^(usd|kwh|kg|joules|watts|celsius|days)|_s_at_|_usd_at_|"
-                  r"^(bytes|channels|checkpoints|devices|launches|messages|moves|samples|steps|tokens|training_steps)$|"
+UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|_s_at_|_usd_at_|"
+                  r"^(usd|kwh|kg|joules|watts|celsius|days)|^(bytes|channels|checkpoints|devices|launches)$|"
+                  r"^(messages|moves|samples|steps|tokens|training_steps)$|"
                   r"^(mfu|kendall_tau|goodput_at_most|estimate_over_simulated|below_\w+|coverage)$")
 # Classes whose unit is in the key that holds them (breakdown_s), or in a field `unit`.
 UNIT_ELSEWHERE = {"Breakdown", "Figure", "IntervalSource", "Row", "Span", "Spread"}
