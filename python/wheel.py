@@ -56,7 +56,8 @@ def files():
     for name in LICENCES:
         yield f"{info()}/{name}", (ROOT / name).read_bytes()
     yield f"{info()}/METADATA", metadata().encode()
-    yield f"{info()}/WHEEL", f"Wheel-Version: 1.0\nGenerator: foreshard\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()
+    wheel = f"Wheel-Version: 1.0\nGenerator: foreshard\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+    yield f"{info()}/WHEEL", wheel.encode()
 
 
 def tag():

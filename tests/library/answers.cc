@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 namespace library_test {
@@ -107,7 +108,7 @@ auto of_words(Function function) {
 using Asked = std::function<Answer(const Words&, const Hooks&)>;
 
 const std::map<std::string, Asked>& functions() {
-  static const std::map<std::string, Asked> kFunctions{
+  static const std::map<std::string, Asked> all{
       {"simulate", of_prediction},
       {"search", of_search},
       {"reshard", of_reshard},
@@ -132,7 +133,7 @@ const std::map<std::string, Asked>& functions() {
        })},
       {"schema", [](const Words& words, const Hooks&) { return foreshard::schema(words.at(0)); }},
   };
-  return kFunctions;
+  return all;
 }
 
 // \throws std::invalid_argument if the function has no such options

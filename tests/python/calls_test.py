@@ -25,6 +25,7 @@ import foreshard as fs  # noqa: E402
 CLUSTERS = ("two-dgx-a100", "two-dgx-h100")
 LAYOUTS = ("x=16 [x, -]", "x=16 [-, x]", "x=8 @0-7 [x, -]", "y [x]")
 LAUNCH = SOURCE / "tests/strategies/launch/data"
+ROWS = SOURCE / "tests/fuzz/corpus/fuzz_rows/collectives.csv"
 MACHINES = SOURCE / "tests/topology/import/data"
 ELASTIC = {"study": "gpt-1.7b-a100-8", "train": "1B tokens", "failures": "llama3-h100", "repair": "1 d",
            "detection": "2 min", "restart": "5 min", "checkpoint": {"storage": "100 GB/s"}, "policies": ["wait"],
@@ -41,8 +42,9 @@ class Draw:
         one = self.one
         parts = {"cluster": one(CLUSTERS), "model": "gpt-1.7b",
                  "strategy": {"tensor_parallel": one((1, 2)), "data_parallel": 8, "global_batch": one((8, 64))}}
-        study = one((fs.Study(one(("gpt-1.7b-a100-8", "moe-layer-h100-8", "host-dp2", "nothing"))), fs.Study(parts),
-                     fs.Study("cluster: two-dgx-a100\nmodel: gpt-1.7b\nstrategy: {data_parallel: 16, global_batch: 32}\n")))
+        text = "cluster: two-dgx-a100\nmodel: gpt-1.7b\nstrategy: {data_parallel: 16, global_batch: 32}\n"
+        named = one(("gpt-1.7b-a100-8", "moe-layer-h100-8", "host-dp2", "nothing"))
+        study = one((fs.Study(named), fs.Study(parts), fs.Study(text)))
         return study if one((True, True, False)) else study.set({"strategy.global_batch": one((16, 64, 7, "many"))})
 
     def model(self):
@@ -50,7 +52,8 @@ class Draw:
                          fs.Study("gpt-1.7b-a100-8", set={"strategy.global_batch": self.one((16, 32))})))
 
     def cluster(self):
-        return self.one((*CLUSTERS, "no-cluster", {"nodes": 2, "node": "dgx-h100", "fabric": {"kind": "single-switch"}}))
+        written = {"nodes": 2, "node": "dgx-h100", "fabric": {"kind": "single-switch"}}
+        return self.one((*CLUSTERS, "no-cluster", written))
 
     def predict(self):
         self.study().predict()
@@ -120,10 +123,10 @@ class Draw:
                          set={"strategy.micro_batch": 1, "strategy.global_batch": self.one((128, 512))})
 
     def calibrate(self):
-        fs.calibrate("--collectives", self.one(("nothing.csv", SOURCE / "tests/fuzz/corpus/fuzz_rows/collectives.csv")))
+        fs.calibrate("--collectives", self.one(("nothing.csv", ROWS)))
 
     def accuracy(self):
-        fs.run("accuracy", SOURCE / "tests/fuzz/corpus/fuzz_rows/collectives.csv", "--format", "json")
+        fs.run("accuracy", ROWS, "--format", "json")
 
     def listings(self):
         self.one((fs.catalogue, fs.operators, fs.schedules, fs.build))()

@@ -29,8 +29,9 @@ CLUSTER = "two-dgx-a100"
 QUICK = {"level": 0, "simulate": 2, "certify": 0, "front": 1}
 
 # Names of numbers: with a unit, or of a count or a ratio.
-UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|^(usd|kwh|kg|joules|watts|celsius|days)|_s_at_|_usd_at_|"
-                  r"^(bytes|channels|checkpoints|devices|launches|messages|moves|samples|steps|tokens|training_steps)$|"
+UNIT = re.compile(r"_(s|bytes|usd|kwh|kg|pct|mhz|days|per_\w+|flops|tflops|gpu|share)$|_s_at_|_usd_at_|"
+                  r"^(usd|kwh|kg|joules|watts|celsius|days)|^(bytes|channels|checkpoints|devices|launches)$|"
+                  r"^(messages|moves|samples|steps|tokens|training_steps)$|"
                   r"^(mfu|kendall_tau|goodput_at_most|estimate_over_simulated|below_\w+|coverage)$")
 # Classes whose unit is in the key that holds them (breakdown_s), or in a field `unit`.
 UNIT_ELSEWHERE = {"Breakdown", "Figure", "IntervalSource", "Row", "Span", "Spread"}
@@ -112,6 +113,9 @@ class Package(unittest.TestCase):
         points = {"study": SMALL, "axes": [{"key": "strategy.micro_batch", "values": [1, 2]}]}
         swept = self.same(fs.sweep(points), "study", "-", *as_json, stdin=json.dumps(points))
         self.assertEqual(swept.points, 2)
+        of_parts = fs.sweep({"cluster": CLUSTER, "model": "gpt-1.7b", "axes": points["axes"],
+                             "strategy": {"data_parallel": 16, "global_batch": 64}})
+        self.assertEqual(of_parts.results[0].status, "ok")
         self.same(fs.check(SOURCE / f"configs/studies/{SMALL}.yaml"), "check",
                   SOURCE / f"configs/studies/{SMALL}.yaml")
         before = {"tensor_parallel": 2, "data_parallel": 4, "global_batch": 8}
@@ -159,9 +163,9 @@ class Package(unittest.TestCase):
             thread.join()
         self.assertEqual(answers, [alone] * 8)
 
-    def interrupted(self, call):
-        """What `call(progress)` returns or raises if Ctrl-C comes at its first progress, and how long
-        that takes, in seconds."""
+    def interrupted(self, call, after=None):
+        """What `call(progress)` returns or raises if Ctrl-C comes at its first progress, or `after` so many
+        seconds, and how long that takes, in seconds."""
         pressed = []
 
         def press(*_):
@@ -169,6 +173,10 @@ class Package(unittest.TestCase):
                 pressed.append(time.monotonic())
                 os.kill(os.getpid(), signal.SIGINT)
 
+        if after:
+            timer = threading.Timer(after, press)
+            timer.start()
+            self.addCleanup(timer.cancel)
         try:
             answer = call(press)
         except KeyboardInterrupt as raised:
@@ -188,6 +196,16 @@ class Package(unittest.TestCase):
             lambda press: fs.elastic("llama2-70b-h100-128", progress=press))
         self.assertIsInstance(raised, KeyboardInterrupt)
         self.assertLess(wait, 3)  # a second, where others leave it a processor
+        large = fs.Study(cluster="h100-16384", model="llama3-405b", strategy={
+            "tensor_parallel": 8, "pipeline_parallel": 16, "layers_per_stage": [7] + [8] * 14 + [7],
+            "data_parallel": 128, "micro_batch": 1, "global_batch": 2048})
+        raised, wait = self.interrupted(lambda press: large.predict(), after=0.7)
+        self.assertIsInstance(raised, KeyboardInterrupt)  # while the step is put together
+        self.assertLess(wait, 3)
+        raised, wait = self.interrupted(
+            lambda press: fs.collectives("h100-16384", op="all_to_all", sizes="1MiB"), after=0.7)
+        self.assertIsInstance(raised, KeyboardInterrupt)  # while routes are looked for
+        self.assertLess(wait, 3)
         self.assertIs(signal.getsignal(signal.SIGINT), before)
 
     def test_internal_errors(self):
@@ -249,8 +267,8 @@ class Package(unittest.TestCase):
         return int(re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
 
     def test_memory_stays_flat(self):
-        """10,000 calls where there is time for them, 600 else: nothing is kept from call to call."""
-        calls = 10000 if "FORESHARD_ALL_SEEDS" in os.environ else 600
+        """10,000 calls where there is time for them, 300 else: nothing is kept from call to call."""
+        calls = 10000 if "FORESHARD_ALL_SEEDS" in os.environ else 300
         study = fs.Study("host-dp2")
         for _ in range(calls // 5):
             study.predict()

@@ -52,6 +52,12 @@ TEST(Grid, SeesPathsInsideBraces) {
             "{bandwidth: 400 Gbit/s, source: \"a: \\\"b\\\"\"}");
 }
 
+TEST(Grid, TakesNamesOutOfTheirQuotes) {
+  EXPECT_EQ(unquoted("\"gpt-1.7b\""), "gpt-1.7b");
+  EXPECT_EQ(unquoted("gpt-1.7b"), "gpt-1.7b");
+  EXPECT_EQ(unquoted("{name: \"x\"}"), "{name: \"x\"}");
+}
+
 TEST(Grid, TakesTheLengthOfTheTrainingFromTheStudy) {
   const TemporaryFolder folder;
   folder.write("trained.yaml", std::string(kStudy) + "train: 3B tokens\n");
