@@ -71,11 +71,20 @@ class Contraction {
     return loop;
   }
 
+  void add_product(const Offsets& offsets, const Offsets& step) {
+    double product = 1;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      product *= inputs_[i]->values[offsets[i] + step[i]];
+    output_.values[offsets[inputs_.size()] + step[inputs_.size()]] += product;
+  }
+
   void walk(std::size_t depth, const Offsets& offsets) {
     if (depth == loops_.size()) {
-      double product = 1;
-      for (std::size_t i = 0; i < inputs_.size(); ++i) product *= inputs_[i]->values[offsets[i]];
-      output_.values[offsets[inputs_.size()]] += product;
+      add_product(offsets, {});
+      return;
+    }
+    if (depth + 1 == loops_.size()) {  // nearly all of the time
+      for (const Offsets& step : loops_[depth].steps) add_product(offsets, step);
       return;
     }
     for (const Offsets& step : loops_[depth].steps) {
