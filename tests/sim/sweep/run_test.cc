@@ -96,7 +96,7 @@ TEST(RunSweep, SaysWhatFasterPartsBuy) {
     const auto study = study::load_study(
         {.study = folder.path() / "base.yaml"},
         {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, point)});
-    const auto report = value_of(report::predict(*study, {}, {}, true));
+    const auto report = value_of(report::predict(*study, {}, {.sensitivities = true}));
     const StepFigures& step = *results.outcomes[static_cast<std::size_t>(point)]->figures;
     ASSERT_EQ(step.worth->size(), report.sensitivities->of.size());
     double sum = 0;
