@@ -67,6 +67,9 @@ class Draw:
         found.explain(self.one((None, "tp8 zero1")))
         found.picture(self.one((None, "memory")))
 
+    def advise(self):
+        self.model().advise(top=self.one((1, 3)), threads=self.one((1, 2)))
+
     def search_graph(self):
         fs.Study("moe-layer-h100-8").search_graph(level=0, simulate=1)
 
