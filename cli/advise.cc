@@ -1,5 +1,6 @@
 #include "cli/advise.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,7 +54,8 @@ class Advise final : public Command {
     }
     FORESHARD_TRY(write_result(output_, text));
     if (advice.partial) return kPartial;
-    return advice.now.fits || !advice.changes.empty() ? kDone : kInfeasible;
+    const bool runs = advice.now.fits && std::isfinite(advice.now.step.in_base());
+    return runs || !advice.changes.empty() ? kDone : kInfeasible;
   }
 
  private:

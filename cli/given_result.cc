@@ -1,6 +1,8 @@
 #include "cli/given_result.h"
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/file.h"
@@ -15,10 +17,13 @@
 namespace foreshard::cli {
 
 bool is_result(const std::string& name) {
+  if (name == "-" || name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz"))
+    return true;
   std::error_code status;
-  if (name == "-") return true;
   if (!std::filesystem::is_regular_file(name, status)) return false;
-  return name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz");
+  std::array<char, 2> first{};
+  std::ifstream(name, std::ios::binary).read(first.data(), first.size());
+  return is_gzip({first.data(), first.size()});
 }
 
 Result<std::string> read_result(const std::string& name) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shell_words.h"
 #include "cli/advise.h"
 #include "cli/commands.h"
 #include "cli/given_result.h"
@@ -67,10 +68,22 @@ class Report final : public Command {
   // The command again, without folders: a page may be passed on.
   std::string command() const {
     std::string words = "foreshard report";
-    for (const std::string& name : given_)
-      words += " " + std::filesystem::path(name).filename().string();
-    for (const std::string& set : sets_) words += " --set " + set;
+    for (const std::string& name : given_) words += " " + shell_word(without_folder(name));
+    if (no_advice_) words += " --no-advice";
+    for (const std::string& set : sets_) {
+      const auto value = set.find('=') + 1;
+      words += " --set " + shell_word(set.substr(0, value) + without_folder(set.substr(value)));
+    }
     return words;
+  }
+
+  // A path without its folder; other values as they are ("25 GB/s").
+  static std::string without_folder(const std::string& value) {
+    const std::filesystem::path path(value);
+    std::error_code fault;
+    const bool is_path = path.is_absolute() || value.starts_with(".") || value.starts_with("~") ||
+                         std::filesystem::exists(path, fault);
+    return is_path ? path.filename().string() : value;
   }
 
   std::vector<std::string> given_;

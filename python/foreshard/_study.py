@@ -200,9 +200,11 @@ class Study:
             top: Number of changes, and of changes of hardware.
             threads: Simulations at the same time.
             progress: As of search().
+
+        Raises:
+            Error: The study has a fault, or no step of its kind can be advised on.
         """
-        answer = self._run("advise", progress=progress, top=top, threads=threads)
-        return result_of(results.Advice, answer)
+        return result_of(results.Advice, self._json("advise", _given(locals())))
 
     def search_graph(
         self,

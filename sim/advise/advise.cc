@@ -101,7 +101,7 @@ class Judge {
     const auto& after = std::get<Figures>(end);
     const Figures& now = advice_.now;
     if (!ends(after)) {
-      ++counts.impossible;
+      ++counts.interrupted;
     } else if (!fits(after)) {
       ++counts.too_large;
     } else if (now.fits && !(after.step < now.step)) {

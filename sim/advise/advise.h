@@ -71,12 +71,13 @@ struct Counts {
   /// (sim/search/estimate.h), whether they fit or not.
   std::int64_t slower = 0;
   std::int64_t too_large = 0;
-  std::int64_t framework = 0;   ///< The framework cannot run them.
-  std::int64_t impossible = 0;  ///< Model, batch, schedule or devices do not allow them.
+  std::int64_t framework = 0;    ///< The framework cannot run them.
+  std::int64_t impossible = 0;   ///< Model, batch, schedule or devices do not allow them.
+  std::int64_t interrupted = 0;  ///< Their step never ends, because of a failure.
   std::int64_t not_reached = 0;
 
   std::int64_t candidates() const {
-    return faster + slower + too_large + framework + impossible + not_reached;
+    return faster + slower + too_large + framework + impossible + interrupted + not_reached;
   }
 };
 

@@ -87,6 +87,7 @@ std::string counts_text(const Advice& advice, const Counts& counts) {
                                     100 * advice.memory_margin, advice.margin_source));
   add(counts.framework, fmt::format("that {} has no option for", advice.framework));
   add(counts.impossible, "that model, batch, schedule or devices do not allow");
+  add(counts.interrupted, "whose step a failure interrupts");
   add(counts.not_reached, "not simulated");
   return fmt::format("{} {}: {}", grouped(counts.candidates()),
                      plural(counts.candidates(), "candidate"), join(parts));
@@ -139,6 +140,7 @@ const Record<Counts>& record_of(const Counts*) {
           .field("framework", &Counts::framework, "The framework has no option for them.")
           .field("impossible", &Counts::impossible,
                  "Model, batch, schedule or devices do not allow them.")
+          .field("interrupted", &Counts::interrupted, "A failure ends their step.")
           .field("not_reached", &Counts::not_reached);
   return record;
 }

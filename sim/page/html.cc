@@ -81,7 +81,7 @@ void Html::charts(const std::vector<std::string>& svgs) {
 }
 
 void Html::table(const Row& header, const std::vector<Row>& rows, std::size_t most) {
-  text_ += "<table><thead><tr>";
+  text_ += "<div class=\"wide\"><table><thead><tr>";
   for (const Cell& one : header) text_ += cell(one, "th");
   text_ += "</tr></thead><tbody>\n";
   for (std::size_t i = 0; i < std::min(rows.size(), most); ++i) {
@@ -89,7 +89,7 @@ void Html::table(const Row& header, const std::vector<Row>& rows, std::size_t mo
     for (const Cell& one : rows[i]) text_ += cell(one, "td");
     text_ += "</tr>\n";
   }
-  text_ += "</tbody></table>\n";
+  text_ += "</tbody></table></div>\n";
   if (rows.size() > most) note(fmt::format("{} more rows are in the result.", rows.size() - most));
 }
 
@@ -99,8 +99,8 @@ void Html::list(const std::vector<std::string>& items) {
   text_ += "</ul>\n";
 }
 
-void Html::time_line(std::string_view json) {
-  if (scripted_) return;
+bool Html::time_line(std::string_view json) {
+  if (scripted_) return false;
   scripted_ = true;
   std::string data(json);
   for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;)
@@ -121,6 +121,7 @@ title="arrows: pan, choose a row; + -: zoom; 0: all; space: open a row; Enter: c
 <noscript><p>The time line needs scripts; the charts above do not.</p></noscript>
 <script type="application/json" id="line-data">)" +
            data + "</script>\n";
+  return true;
 }
 
 }  // namespace foreshard::page

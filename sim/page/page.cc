@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <stdexcept>
 #include <utility>
 
 #include "base/json.h"
@@ -49,6 +50,8 @@ Status add_sections(Document& to, const std::vector<Parsed>& results) {
       if (result.schema != section.schema) continue;
       try {
         section.add(to, result.json);
+      } catch (const std::out_of_range& fault) {
+        return refusal(result.given, fault.what());
       } catch (const Json::exception& fault) {
         return refusal(result.given,
                        fmt::format("it is no whole {}: {}", picture::word_for(section.schema),

@@ -242,7 +242,8 @@
     if (track.of === null) return;
     if (!open.delete(track.of)) open.add(track.of);
     arrange();
-    later();
+    const at = rows.indexOf(track);
+    select(at < 0 ? rows.findIndex(row => row.of === track.of) : at);
   };
   const select = next => {
     selected = Math.min(Math.max(next, 0), rows.length - 1);
@@ -283,7 +284,8 @@
     }
     later();
   });
-  canvas.addEventListener('pointerup', () => { held = null; });
+  for (const end of ['pointerup', 'pointercancel'])
+    canvas.addEventListener(end, () => { held = null; });
   canvas.addEventListener('pointermove', event => {
     const [x, y] = place(event);
     if (held) {
@@ -313,4 +315,6 @@
   arrange();
   resize();
   document.documentElement.dataset.ready = 'yes';
-})();
+})().catch(fault => {
+  document.getElementById('line-told').textContent = `The time line cannot be shown: ${fault}`;
+});

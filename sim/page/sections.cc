@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,8 +25,17 @@ namespace {
 
 constexpr double kTight = 0.05;  // of the memory: the margin that a search keeps by default
 
+// A number that a page can show.
+double number(const Json& json) {
+  constexpr double kMost = 1e30;
+  const auto value = json.get<double>();
+  if (!(value >= 0 && value <= kMost))
+    throw std::out_of_range(fmt::format("{} is no amount of a cluster", value));
+  return value;
+}
+
 std::string time_words(const Json& seconds) {
-  return seconds.is_null() ? "never" : format(seconds.get<double>() * 1_s);
+  return seconds.is_null() ? "never" : format(number(seconds) * 1_s);
 }
 
 std::string bytes_words(const Json& bytes) {
@@ -38,19 +48,76 @@ std::string usd_words(const Json& usd) {
   return "$" + report::scaled(amount);
 }
 
-// The keys of `pictures` that the result has a picture of.
-void charts(Document& to, const Json& result, std::initializer_list<std::string_view> kinds) {
+// Pictures of the result. A picture that cannot be drawn is a fault of the result.
+void charts(Document& to, const Json& result, const std::vector<std::string_view>& kinds) {
   std::vector<std::string> svgs;
-  for (const std::string_view kind : kinds)
-    if (auto svg = picture::picture_of_parsed(result, kind)) svgs.push_back(*std::move(svg));
-  if (!svgs.empty()) to.charts(svgs);
+  for (const std::string_view kind : kinds) {
+    auto svg = picture::picture_of_parsed(result, kind);
+    if (!svg) throw std::out_of_range(svg.error().message);
+    svgs.push_back(*std::move(svg));
+  }
+  to.charts(svgs);
+}
+
+std::string text_of(const Json& task) {
+  return fmt::format("{}, {}, layer {}, micro-batch {}", task.at("who").get<std::string>(),
+                     task.at("what").get<std::string>(), task.at("layer").get<std::int64_t>(),
+                     task.at("micro_batch").get<std::int64_t>());
+}
+
+// Why a step never ends: what failed, and who waits for it.
+void tell_interruption(Document& to, const Json& interruption) {
+  constexpr std::size_t kMost = 12;
+  to.verdict("The step never ends:",
+             "a failure interrupts it after " + time_words(interruption.at("at_s")) + ".");
+  std::vector<std::string> items;
+  for (const Json& failed : interruption.at("failed"))
+    items.push_back(text_of(failed.at("task")) + " fails on " + failed.at("on").get<std::string>());
+  for (const Json& waiting : interruption.at("waiting"))
+    items.push_back(fmt::format("{} devices stand at {} since {}",
+                                waiting.at("devices").get<std::int64_t>(),
+                                text_of(waiting.at("task")), time_words(waiting.at("since_s"))));
+  const std::size_t left_out = items.size() > kMost ? items.size() - kMost : 0;
+  items.resize(items.size() - left_out);
+  if (left_out > 0) items.push_back(fmt::format("and {} more, in the result", left_out));
+  to.list(items);
+}
+
+// What disturbed the step, and how steps with other seeds went.
+void tell_disturbances(Document& to, const Json& result) {
+  if (!result.contains("disturbances")) return;
+  constexpr std::size_t kMost = 20;
+  const Json& all = result.at("disturbances");
+  std::vector<Row> rows;
+  for (const Json& event : all.at("events")) {
+    std::vector<std::string> who;
+    for (const Json& one : event.at("who")) who.push_back(one.get<std::string>());
+    rows.push_back({{event.at("kind").get<std::string>()},
+                    {event.at("effect").get<std::string>()},
+                    {join(who)},
+                    {time_words(event.at("at_s")), true},
+                    {time_words(event.at("until_s")), true}});
+  }
+  to.paragraph(
+      fmt::format("Disturbances of the step with seed {}:", all.at("seed").get<std::uint64_t>()));
+  to.table({{"kind"}, {"effect"}, {"on"}, {"from", true}, {"until", true}}, rows, kMost);
+  const Json& runs = all.at("runs");
+  const auto ended = runs.at("ended").get<std::int64_t>();
+  const auto interrupted = runs.at("interrupted").get<std::int64_t>();
+  if (ended + interrupted < 2) return;
+  std::string text =
+      fmt::format("Of {} steps with other seeds, {} ended", ended + interrupted, ended);
+  if (runs.contains("p50_s"))
+    text += fmt::format(": median {}, 95th percentile {}, longest {}", time_words(runs.at("p50_s")),
+                        time_words(runs.at("p95_s")), time_words(runs.at("max_s")));
+  to.paragraph(text + ".");
 }
 
 // Of a prediction: its step and its training in a sentence.
 void tell_step(Document& to, const Json& result) {
   const Json& step = result.at("step");
-  if (step.at("time_s").is_null()) {
-    to.verdict("The step never ends:", "a failure interrupts it.");
+  if (result.contains("interruption")) {
+    tell_interruption(to, result.at("interruption"));
     return;
   }
   std::string rest = fmt::format("8 of 10 measurements are expected between {} and {}.",
@@ -103,14 +170,17 @@ void tell_doubts(Document& to, const Json& result) {
 
 // The time line for the script of a page.
 void add_time_line(Document& to, const Json& result) {
+  picture::check_time_line(result);
   const Json& line = result.at("bundle").at("time_line");
   Json data = {{"names", line.at("names")}, {"tracks", line.at("tracks")}};
-  for (const Json& one : result.at("classes")) {
-    const auto count = one.at("count").get<std::int64_t>();
-    data["classes"].push_back(fmt::format("{}{}", one.at("role").get<std::string>(),
-                                          count > 1 ? fmt::format(" x{}", count) : ""));
+  data["classes"] = Json::array();
+  for (const std::string& name : picture::class_names(result)) {
+    const auto count =
+        result.at("classes").at(data["classes"].size()).at("count").get<std::int64_t>();
+    data["classes"].push_back(name + (count > 1 ? fmt::format(" x{}", count) : ""));
   }
-  to.time_line(data.dump(-1, ' ', true));
+  if (!to.time_line(data.dump(-1, ' ', true)))
+    to.without_time_line("A page has one time line, that of its first bundle.");
 }
 
 void add_collectives(Document& to, const Json& result) {
@@ -140,30 +210,44 @@ void add_verdict(Document& to, const Json& result) {
                            study.at("devices").get<std::int64_t>()));
   tell_step(to, result);
   tell_memory(to, result);
+  tell_disturbances(to, result);
   tell_doubts(to, result);
 }
 
 void add_step(Document& to, const Json& result) {
   const std::string of = " of " + result.at("study").at("name").get<std::string>();
   to.heading("Time" + of);
-  charts(to, result, {"waterfall", "passes"});
   const bool bundled = result.contains("bundle");
+  std::vector<std::string_view> pictures;
+  if (!result.contains("interruption")) pictures.push_back("waterfall");
+  if (bundled) pictures.push_back("passes");
+  charts(to, result, pictures);
   if (bundled) {
     const Json& bundle = result.at("bundle");
-    const auto model = bundle.at("model_flops").get<double>();
+    const double model = number(bundle.at("model_flops"));
     if (model > 0)
-      to.paragraph(fmt::format("The devices execute {:.3f} times the model's FLOPs.",
-                               bundle.at("executed_flops").get<double>() / model));
+      to.paragraph(fmt::format(
+          "The devices execute {:.3g} times the FLOPs that MFU counts. MFU counts attention "
+          "in full and no recomputation; kernels leave out what a mask hides.",
+          number(bundle.at("executed_flops")) / model));
     add_time_line(to, result);
   } else {
-    to.note(
+    to.without_time_line(
         "The time line comes with foreshard simulate STUDY --bundle step.fsr, then foreshard "
-        "report step.fsr.");
+        "report "
+        "step.fsr.");
   }
   to.heading("Memory" + of);
-  charts(to, result, {"memory-over-time", "memory"});
+  if (bundled)
+    charts(to, result, {"memory-over-time", "memory"});
+  else
+    charts(to, result, {"memory"});
   to.heading("Communication" + of);
-  charts(to, result, {"fabric"});
+  const bool sends = bundled && !result.at("bundle").at("link_groups").empty();
+  if (result.at("collectives").empty())
+    to.paragraph("No device sends anything.");
+  else if (sends && !result.contains("interruption"))
+    charts(to, result, {"fabric"});
   add_collectives(to, result);
   if (result.contains("sensitivities")) {
     to.heading("What faster parts" + of + " would save");
@@ -300,42 +384,75 @@ void add_side_by_side(Document& to, const Json& result) {
   to.table({{"what comes out"}, {"A", true}, {"B", true}, {"", true}}, rows);
 }
 
+// What speaks against a change, or makes it less certain.
+std::string remarks_of(const Json& figures) {
+  std::vector<std::string> remarks;
+  if (figures.at("tight").get<bool>()) remarks.emplace_back("memory is tight");
+  const auto unmeasured = figures.at("evidence").at("unmeasured_share").get<double>();
+  if (unmeasured >= 0.005) remarks.push_back(fmt::format("{:.0f} % unmeasured", 100 * unmeasured));
+  return join(remarks);
+}
+
 void add_changes(Document& to, const Json& changes, const Json& now) {
+  const bool compares = now.at("fits").get<bool>() && !now.at("step_s").is_null();
   std::vector<Row> rows;
   for (const Json& change : changes) {
     const Json& after = change.at("after");
-    const bool tight = after.at("tight").get<bool>();
     std::vector<std::string> options;
     for (const Json& option : change.at("options")) options.push_back(option.get<std::string>());
     rows.push_back({{change.at("words").get<std::string>()},
-                    {time_words(now.at("step_s")) + " -> " + time_words(after.at("step_s")), true},
-                    {change.at("gain_pct").is_null()
+                    {time_words(after.at("step_s")), true},
+                    {after.at("low_s").is_null()
                          ? ""
-                         : fmt::format("{:.1f} %", change.at("gain_pct").get<double>()),
+                         : time_words(after.at("low_s")) + " to " + time_words(after.at("high_s")),
                      true},
-                    {bytes_words(after.at("peak_bytes")) + (tight ? ", tight" : ""), true},
+                    {compares && !change.at("gain_pct").is_null()
+                         ? fmt::format("{:.1f} %", change.at("gain_pct").get<double>())
+                         : "",
+                     true},
+                    {bytes_words(after.at("peak_bytes")), true},
                     {usd_words(after.at("usd_per_step")), true},
+                    {remarks_of(after)},
                     {join(options, " ")}});
   }
   to.table({{"change"},
             {"step", true},
+            {"8 of 10 within", true},
             {"saves", true},
             {"peak memory", true},
-            {"a step", true},
+            {"USD a step", true},
+            {"remarks"},
             {"options"}},
            rows);
 }
 
 void add_advice(Document& to, const Json& result) {
   to.heading("The best single changes to " + result.at("study").get<std::string>());
-  if (result.at("changes").empty())
-    to.paragraph("No single change to the strategy makes the step faster and fits.");
+  const Json& now = result.at("now");
+  const bool runs = now.at("fits").get<bool>() && !now.at("step_s").is_null();
+  if (!now.at("fits").get<bool>())
+    to.warning("The study does not fit as it is.");
   else
-    add_changes(to, result.at("changes"), result.at("now"));
+    to.paragraph(now.at("step_s").is_null()
+                     ? "The step never ends as it is."
+                     : "As it is, a step takes " + time_words(now.at("step_s")) + ".");
+  if (result.at("changes").empty())
+    to.paragraph(runs ? "No single change that was tried is faster and fits."
+                      : "No single change that was tried runs.");
+  else
+    add_changes(to, result.at("changes"), now);
   if (!result.at("hardware").empty()) {
-    to.paragraph("With other hardware:");
-    add_changes(to, result.at("hardware"), result.at("now"));
+    to.paragraph("With other hardware; what it costs to get is not counted:");
+    add_changes(to, result.at("hardware"), now);
   }
+  const Json& counts = result.at("counts");
+  to.note(fmt::format(
+      "{} candidates on the same machine were looked at, {} of them simulated in "
+      "vain or left out by a bound, {} too large.",
+      counts.at("candidates").get<std::int64_t>(), counts.at("slower").get<std::int64_t>(),
+      counts.at("too_large").get<std::int64_t>()));
+  if (result.at("partial").get<bool>())
+    to.warning("It was stopped before all candidates were simulated.");
 }
 
 }  // namespace

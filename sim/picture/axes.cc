@@ -111,11 +111,12 @@ std::string draw(const Scatter& chart) {
   const auto mark = [&](const Scatter::Point& point, const char* style) {
     const double at = point.y ? y(*point.y) : kTop + kMargin / 2;
     svg.line({x(point.x_low), at}, {x(point.x_high), at}, "whisker");
-    const std::string height = point.y ? fmt::format(", {:.5g}", *point.y) : ", " + chart.without_y;
+    const std::string height =
+        point.y ? fmt::format(", {:.5g} {}", *point.y, chart.y_unit) : ", " + chart.without_y;
     svg.dot({x(point.x), at}, style,
             {point.name, point.x,
-             fmt::format("{}: {:.5g} [{:.5g}, {:.5g}]{}", point.name, point.x, point.x_low,
-                         point.x_high, height)});
+             fmt::format("{}: {:.5g} {} ({:.5g} to {:.5g}){}", point.name, point.x, chart.x_unit,
+                         point.x_low, point.x_high, height)});
   };
   std::vector<const Scatter::Point*> front;  // comes last, over the others
   for (const Scatter::Point& point : chart.points) {

@@ -99,6 +99,8 @@ struct Scatter {
   std::string x_axis = {};  ///< "time of a step, s"
   std::string y_axis = {};
   std::string without_y = {};  ///< Words for the margin: "without a price".
+  std::string x_unit = {};     ///< For the words of a point: "s".
+  std::string y_unit = {};
   std::vector<Point> points = {};
 };
 std::string draw(const Scatter& chart);

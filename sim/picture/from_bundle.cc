@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <fmt/format.h>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/quantity.h"
 
 #include "sim/picture/chart.h"
+#include "sim/picture/from_result.h"
 #include "sim/picture/svg.h"
 
 namespace foreshard::picture {
@@ -61,16 +63,24 @@ class Columns {
   std::size_t at_ = 0;
 };
 
+// An index that must lie below `size`.
+std::size_t index_of(const Json& json, std::size_t size) {
+  const auto index = json.get<std::int64_t>();
+  if (index < 0 || index >= static_cast<std::int64_t>(size))
+    refuse(fmt::format("its time line names class {} of {}", index, size));
+  return static_cast<std::size_t>(index);
+}
+
 std::vector<Span> spans_of(const Json& level) {
   constexpr double kNanosecond = 1e-9;
   const auto packed = from_base64(level.at("data").get<std::string>());
   if (!packed) refuse("its time line is no base64");
   auto bytes = gunzip(*packed, "its time line", limits::kResult);
   if (!bytes) refuse(bytes.error().message);
-  const auto count = level.at("count").get<std::size_t>();
-  if (count > bytes->size()) refuse("its time line ends too early");
+  const auto count = level.at("count").get<std::int64_t>();
+  if (count < 0 || count > std::ssize(*bytes)) refuse("its time line ends too early");
   Columns columns(*std::move(bytes));
-  std::vector<Span> spans(count);
+  std::vector<Span> spans(static_cast<std::size_t>(count));
   for (Span& span : spans) span.start = kNanosecond * static_cast<double>(columns.next());
   double end = 0;
   for (Span& span : spans) {
@@ -81,16 +91,6 @@ std::vector<Span> spans_of(const Json& level) {
   for (Span& span : spans) span.name = columns.next();
   for (Span& span : spans) span.number = columns.next();
   return spans;
-}
-
-// "stage 3", or with the rank where several classes have one role.
-std::string name_of_class(const Json& classes, std::size_t index) {
-  const std::string role = classes.at(index).at("role").get<std::string>();
-  const auto same = std::ranges::count_if(
-      classes, [&](const Json& one) { return one.at("role").get<std::string>() == role; });
-  return same == 1
-             ? role
-             : fmt::format("rank {}", classes.at(index).at("representative").get<std::int64_t>());
 }
 
 // The boxes of a lane. Passes of a kind that follow each other are joined where both are shorter
@@ -123,6 +123,41 @@ std::vector<Lanes::Box> boxes_of(const Json& names, const std::vector<Span>& spa
 
 }  // namespace
 
+std::vector<std::string> class_names(const Json& result) {
+  const Json& classes = result.at("classes");
+  std::map<std::string, std::size_t> of_role;
+  for (const Json& one : classes) ++of_role[one.at("role").get<std::string>()];
+  std::vector<std::string> names;
+  for (const Json& one : classes) {
+    const auto role = one.at("role").get<std::string>();
+    names.push_back(of_role[role] == 1
+                        ? role
+                        : fmt::format("rank {}", one.at("representative").get<std::int64_t>()));
+  }
+  return names;
+}
+
+void check_time_line(const Json& result) {
+  const Json& line = bundle_of(result).at("time_line");
+  const std::size_t classes = result.at("classes").size();
+  const Json& names = line.at("names");
+  if (!names.is_array()) refuse("its time line has no list of names");
+  for (const Json& name : names)
+    if (!name.at("name").is_string() || !name.at("style").is_string())
+      refuse("its time line has a name that is no text");
+  if (line.at("tracks").empty()) refuse("its time line has no tracks");
+  for (const Json& track : line.at("tracks")) {
+    if (!track.at("class").is_null()) index_of(track.at("class"), classes);
+    if (!track.at("stream").is_string()) refuse("its time line has a stream without a name");
+    if (track.at("levels").empty()) refuse("its time line has a track without levels");
+    for (const Json& level : track.at("levels")) {
+      if (!level.at("level").is_string()) refuse("its time line has a level without a name");
+      for (const Span& span : spans_of(level))
+        if (span.name >= names.size()) refuse("its time line names a task that it does not have");
+    }
+  }
+}
+
 std::string draw_passes(const Json& result) {
   constexpr std::size_t kMostLanes = 64;
   constexpr std::size_t kMostBoxes = 8000;
@@ -131,14 +166,19 @@ std::string draw_passes(const Json& result) {
               .x_axis = "time, s"};
   for (const Json& one : result.at("classes"))
     chart.end = std::max(chart.end, amount(one, "finish_s"));
+  const std::vector<std::string> classes = class_names(result);
   std::vector<std::vector<Span>> passes;
+  std::size_t lanes = 0;
   for (const Json& track : line.at("tracks"))
     for (const Json& level : track.at("levels")) {
-      if (level.at("level") != "passes" || passes.size() == kMostLanes) continue;
+      if (level.at("level") != "passes") continue;
+      ++lanes;
+      if (passes.size() == kMostLanes) continue;
       passes.push_back(spans_of(level));
-      chart.lanes.push_back(
-          {.name = name_of_class(result.at("classes"), track.at("class").get<std::size_t>())});
+      chart.lanes.push_back({.name = classes.at(index_of(track.at("class"), classes.size()))});
     }
+  if (lanes > kMostLanes)
+    chart.title += fmt::format(", the first {} of {} classes", kMostLanes, lanes);
   // As many passes are joined as must be for a picture of a usual size.
   std::size_t boxes = 0;
   double shortest = chart.end / kWidth / 2;  // half a pixel
@@ -159,7 +199,8 @@ std::string draw_memory_over_time(const Json& result) {
   const Json& memory = result.at("memory");
   const auto worst = memory.at("worst_device").get<std::int64_t>();
   for (const Json& curve : bundle_of(result).at("memory_over_time")) {
-    const Json& of = result.at("classes").at(curve.at("class").get<std::size_t>());
+    const Json& of =
+        result.at("classes").at(index_of(curve.at("class"), result.at("classes").size()));
     if (of.at("representative").get<std::int64_t>() != worst) continue;
     StackedAreas chart{.title = "Memory of " + of.at("role").get<std::string>(),
                        .x_axis = "time, s",
@@ -185,7 +226,7 @@ std::string draw_memory_over_time(const Json& result) {
 }
 
 std::string draw_fabric(const Json& result) {
-  const double step = amount(result.at("step"), "time_s");
+  const double step = step_of(result);
   Bars chart{.title = "Use of the busiest link of each kind, mean over the step",
              .axis = "part of the bandwidth"};
   for (const Json& group : bundle_of(result).at("link_groups")) {
@@ -195,6 +236,7 @@ std::string draw_fabric(const Json& result) {
     chart.bars.push_back({group.at("what").get<std::string>(), use,
                           fmt::format("{:.1f} % of {}", 100 * use, format(bandwidth * 1_B / 1_s))});
   }
+  if (chart.bars.empty()) refuse("nothing crosses a link of its cluster");
   return draw(chart);
 }
 

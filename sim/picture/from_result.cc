@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -36,7 +37,7 @@ constexpr std::array<Part, 8> kLosses{{{"pipeline_bubble", "pipeline bubble"},
                                        {"optimizer", "optimizer"}}};
 
 std::string draw_waterfall(const Json& result) {
-  const double step = amount(result.at("step"), "time_s");
+  const double step = step_of(result);
   const Json& parts = result.at("breakdown_s");
   const auto mfu = amount_if_known(result.at("throughput"), "mfu");
   const auto part = [&](const char* name, const char* style, double seconds) {
@@ -65,6 +66,10 @@ std::string draw_memory(const Json& result) {
   std::vector<const Json*> classes;
   for (const Json& one : result.at("classes")) classes.push_back(&one);
   const auto peak = [](const Json* one) { return amount(one->at("memory"), "peak_bytes"); };
+  const std::vector<std::string> all_names = class_names(result);
+  std::map<const Json*, std::string> names;
+  for (std::size_t i = 0; i < classes.size(); ++i) names[classes[i]] = all_names[i];
+  const std::size_t count = classes.size();
   if (classes.size() > kMostBars) {
     std::ranges::stable_sort(classes, std::greater(), peak);
     classes.resize(kMostBars);
@@ -72,11 +77,13 @@ std::string draw_memory(const Json& result) {
   StackedBars chart{.title = "Memory of " + result.at("study").at("name").get<std::string>(),
                     .unit = "GiB"};
   for (const Json* one : classes) {
-    StackedBars::Bar bar{.name = one->at("role").get<std::string>()};
+    StackedBars::Bar bar{.name = names[one]};
     for (const auto& [kind, bytes] : one->at("memory").at("by_kind_bytes").items())
       bar.parts.push_back({kind, kind, checked_amount(bytes, kind) / kGiB});
     chart.bars.push_back(std::move(bar));
   }
+  if (count > kMostBars)
+    chart.title += fmt::format(", the {} fullest of {} classes", kMostBars, count);
   const Json& memory = result.at("memory");
   const double capacity = amount(memory, "capacity_bytes") / kGiB;
   chart.limits = {{"capacity", capacity},
@@ -85,10 +92,10 @@ std::string draw_memory(const Json& result) {
 }
 
 std::string draw_sensitivity(const Json& result) {
-  const Json& all = result.at("sensitivities");
-  if (all.is_null())
+  if (!result.contains("sensitivities"))
     throw std::out_of_range("it has no sensitivities: simulate with --sensitivity");
-  const double step = amount(result.at("step"), "time_s");
+  const Json& all = result.at("sensitivities");
+  const double step = step_of(result);
   Bars chart{.title = "Step time saved by 10 % more of each resource",
              .axis = "saved, part of the step"};
   for (const Json& one : all) {
@@ -113,12 +120,14 @@ Scatter::Point point_of(const std::string& name, const Json& times, double unit)
 // y.
 template <class Height>
 std::string draw_strategies(const Json& result, const char* what, const char* y_axis,
-                            const Height& height) {
+                            const char* y_unit, const Height& height) {
   Scatter chart{.title = fmt::format("{} of {} on {}", what, result.at("model").get<std::string>(),
                                      result.at("cluster").get<std::string>()),
                 .x_axis = "time of a step with 80 % interval, s",
                 .y_axis = y_axis,
-                .without_y = "without a price"};
+                .without_y = "without a price",
+                .x_unit = "s",
+                .y_unit = y_unit};
   std::set<double> times;  // a strategy of the front may be among the best, too
   for (const std::string_view list : {"best", "front"})
     for (const Json& one : result.at(list)) {
@@ -132,14 +141,14 @@ std::string draw_strategies(const Json& result, const char* what, const char* y_
 }
 
 std::string draw_search(const Json& result) {
-  return draw_strategies(result, "Time and price", "USD a step", [](const Json& one) {
+  return draw_strategies(result, "Time and price", "USD a step", "USD", [](const Json& one) {
     return amount_if_known(
         one, one.contains("usd_per_step") ? "usd_per_step" : "usd_of_devices_per_step");
   });
 }
 
 std::string draw_search_memory(const Json& result) {
-  return draw_strategies(result, "Time and memory", "peak memory, GiB", [](const Json& one) {
+  return draw_strategies(result, "Time and memory", "peak memory, GiB", "GiB", [](const Json& one) {
     return std::optional(amount(one, "peak_bytes") / kGiB);
   });
 }
@@ -150,7 +159,9 @@ std::string draw_sweep(const Json& result) {
       .title = result.at("name").get<std::string>(),
       .x_axis = whole ? "days with 80 % interval" : "time of a step with 80 % interval, s",
       .y_axis = whole ? "USD" : "USD a step",
-      .without_y = "without a price"};
+      .without_y = "without a price",
+      .x_unit = whole ? "days" : "s",
+      .y_unit = "USD"};
   for (const Json& one : result.at("results")) {
     if (one.at("status") != "ok") continue;
     const Json& times = one.at(whole ? "whole" : "step");
@@ -216,23 +227,25 @@ Error refusal(const std::string& schema, std::string_view kind) {
   for (const DrawnKind& one : kKinds)
     if (one.kind.schema == schema) of_schema.emplace_back(one.kind.name);
   if (!of_schema.empty())
-    return invalid(fmt::format("a {} has no picture '{}': use {}", word_for(schema), kind,
-                               quoted_choice(of_schema)));
+    return invalid(fmt::format("a result of the kind {} has no picture '{}': use {}",
+                               word_for(schema), kind, quoted_choice(of_schema)));
   return invalid(
       schema.empty()
           ? std::string("it is no result of foreshard: write one with --format json")
-          : fmt::format("a {} has no picture: results of simulate, search, study and topology "
-                        "collectives have one",
+          : fmt::format("a result of the kind {} has no picture: those of simulate, search, study "
+                        "and topology collectives have one",
                         word_for(schema)));
 }
 
 }  // namespace
 
-std::string_view word_for(std::string_view schema) {
+std::string word_for(std::string_view schema) {
   constexpr std::string_view kOurs = "foreshard.";
-  if (!schema.starts_with(kOurs)) return schema;
-  schema.remove_prefix(kOurs.size());
-  return schema.substr(0, schema.find('/'));
+  if (schema.starts_with(kOurs)) {
+    schema.remove_prefix(kOurs.size());
+    schema = schema.substr(0, schema.find('/'));
+  }
+  return "'" + std::string(schema) + "'";
 }
 
 std::span<const Kind> kinds() {

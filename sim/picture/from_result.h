@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -20,9 +21,17 @@ struct Kind {
 /// All kinds. A result's first one is its usual picture.
 std::span<const Kind> kinds();
 
-/// The word for a kind of result in messages: "prediction" for "foreshard.prediction/1"; of another
-/// program's schema, all of it.
-std::string_view word_for(std::string_view schema);
+/// The word for a kind of result in messages: "'prediction'" for "foreshard.prediction/1"; of
+/// another program's schema, all of it.
+std::string word_for(std::string_view schema);
+
+/// The classes of devices of a prediction by name: "stage 3", or "rank 24" where several classes
+/// have one role. Faults are thrown, as the JSON library does.
+std::vector<std::string> class_names(const nlohmann::ordered_json& result);
+
+/// Throws std::out_of_range if a bundle's time line is not whole: its columns, the names and
+/// classes that it refers to.
+void check_time_line(const nlohmann::ordered_json& result);
 
 /// The picture of the result `json`.
 /// \param kind  its name; empty: the usual one of the result.

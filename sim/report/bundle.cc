@@ -2,7 +2,6 @@
 #include "sim/report/bundle.h"
 
 #include <string>
-#include <variant>
 
 #include "base/record/record.h"
 
@@ -12,12 +11,11 @@ namespace foreshard::sim {
 
 const record::Record<LinkGroupUse>& record_of(const LinkGroupUse*) {
   static const auto record =
-      record::Record<LinkGroupUse>("link_group",
-                                   "Like links; those that others limit are left out.")
+      record::Record<LinkGroupUse>("link_group", "Like links, in one direction.")
           .field("what", &LinkGroupUse::what)
           .field("links", &LinkGroupUse::links)
           .field("bandwidth_bytes_per_s", &LinkGroupUse::bandwidth)
-          .field("most_bytes", &LinkGroupUse::most, "Over the busiest of them in a step.")
+          .field("most_bytes", &LinkGroupUse::most, "Payload over the busiest of them in a step.")
           .field("mean_bytes", &LinkGroupUse::mean);
   return record;
 }
@@ -52,29 +50,24 @@ const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
 
 Bundle bundle_of(const sim::Prediction& prediction, const program::Program& program) {
   Bundle bundle{.model_flops = program.totals.model_flops,
+                .executed_flops = prediction.executed_flops,
                 .link_groups = prediction.link_groups,
                 .time_line = time_line_of(prediction, program)};
   for (std::size_t c = 0; c < prediction.classes.size(); ++c)
     bundle.memory_over_time.push_back(
         {static_cast<std::int32_t>(c), prediction.classes[c].memory.curve});
-  for (const sim::TimelineEntry& entry : prediction.timeline) {
-    const program::Task& task = program.blocks[static_cast<std::size_t>(entry.block)]
-                                    .tasks[static_cast<std::size_t>(entry.task)];
-    if (const auto* kernel = std::get_if<Kernel>(&task.body))
-      bundle.executed_flops +=
-          flops_of(*kernel) *
-          static_cast<double>(
-              prediction.classes[static_cast<std::size_t>(entry.device_class)].count);
-  }
   return bundle;
 }
 
 const record::Record<Bundle>& record_of(const Bundle*) {
   static const auto record =
       record::Record<Bundle>("bundle", "For pictures: simulate --bundle.")
-          .field("model_flops", &Bundle::model_flops, "Forward and backward once, all devices.")
+          .field("model_flops", &Bundle::model_flops,
+                 "As in MFU: each pass once, attention in full; all devices.")
           .field("executed_flops", &Bundle::executed_flops,
-                 "All kernels of all devices, recomputation included.")
+                 "All kernels of all devices as they run: recomputation included, attention "
+                 "without what its "
+                 "mask leaves out.")
           .field("link_groups", &Bundle::link_groups, "The busiest first.")
           .field("memory_over_time", &Bundle::memory_over_time)
           .field("time_line", &Bundle::time_line);

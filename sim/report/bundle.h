@@ -21,8 +21,8 @@ struct MemoryCurve {
 };
 
 struct Bundle {
-  Flops model_flops{};     ///< Forward and backward once, all devices.
-  Flops executed_flops{};  ///< Of all kernels of all devices, recomputation included.
+  Flops model_flops{};     ///< As in MFU: attention in full; all devices.
+  Flops executed_flops{};  ///< Of all kernels that were done, on all devices.
   std::vector<sim::LinkGroupUse> link_groups{};
   std::vector<MemoryCurve> memory_over_time{};
   TimeLine time_line{};

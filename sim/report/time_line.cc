@@ -80,7 +80,7 @@ std::optional<std::string_view> pass_of(const program::Block& block) {
   const std::string_view name = block.name;
   const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
   if (has(".backward_weight")) return "weight gradient";
-  if (has(".backward")) return "backward";
+  if (has(".backward") || has(".again")) return "backward";  // again: recomputed before it
   if (has(".forward")) return "forward";
   const bool steps = std::ranges::any_of(block.tasks, &program::Task::optimizer);
   return steps ? std::optional<std::string_view>("optimizer") : std::nullopt;

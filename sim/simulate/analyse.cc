@@ -245,40 +245,99 @@ std::string without_numbers(std::string_view name) {
 
 }  // namespace
 
-std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Folding& folding,
-                                         const BuiltWorkload& built) {
-  const engine::Workload& workload = built.workload;
-  std::vector<double> crossing(workload.resource_count());
-  for (const engine::Activity& activity : workload.activities())
-    for (const engine::Usage& usage : workload.shape(activity.shape).usages)
-      crossing[usage.resource.index()] += usage.weight * usage.multiplicity * activity.work;
-  std::vector<std::int64_t> count(folding.link_representative.size());
-  for (const std::int32_t of : folding.class_of_link)
-    if (of >= 0) ++count[static_cast<std::size_t>(of)];
+namespace {
+
+bool is_done(Seconds finish) {
+  return std::isfinite(finish.in_base());
+}
+
+// Bytes over each link of the cluster. An operation counts once, with the lowest of its ranks.
+std::vector<double> bytes_over_links(const ClusterView& cluster, const Program& program,
+                                     const Communicators& communicators,
+                                     const CommunicatorForms& forms, const Folding& folding,
+                                     const BuiltWorkload& built, const engine::Timeline& times) {
+  // class -> (endpoint, bytes) -> operations that were done
+  std::vector<std::map<std::pair<std::int32_t, double>, double>> done(built.expansions.size());
+  for (std::size_t c = 0; c < done.size(); ++c) {
+    const program::Role& role = role_of(program, built, c);
+    const auto& instances = built.expansions[c]->instances;
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      const program::Task& task = program::task_of(program, role, instances[i]);
+      const auto* operation = std::get_if<Communication>(&task.body);
+      if (operation == nullptr || !is_done(end_of(built, times, c, i))) continue;
+      const auto block = role.calls[static_cast<std::size_t>(instances[i].call)].block.index();
+      const std::int32_t endpoint =
+          communicators.endpoint_of_task[block][static_cast<std::size_t>(instances[i].task)];
+      done[c][{endpoint, operation->bytes.in_base()}] += 1;
+    }
+  }
+  std::vector<double> crossing(cluster.links().size());
+  for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {
+    const auto of_class = static_cast<std::size_t>(folding.class_of_rank[rank]);
+    for (const auto& [key, operations] : done[of_class]) {
+      const auto& [endpoint, bytes] = key;
+      const std::int32_t found = communicators.of_rank[static_cast<std::size_t>(endpoint)][rank];
+      const auto communicator = static_cast<std::size_t>(found);
+      if (found == Communicators::kNone ||
+          communicators.all[communicator].ranks.front() != static_cast<std::int32_t>(rank))
+        continue;
+      const comm::FlatCollective& form = forms.at(communicator, Bytes::from_base(bytes));
+      forms.each_load(communicator, form, [&](LinkId link, double bytes_per_byte) {
+        crossing[link.index()] += operations * bytes * bytes_per_byte;
+      });
+    }
+  }
+  return crossing;
+}
+
+}  // namespace
+
+std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Program& program,
+                                         const Communicators& communicators,
+                                         const CommunicatorForms& forms, const Folding& folding,
+                                         const BuiltWorkload& built,
+                                         const engine::Timeline& times) {
+  const std::vector<double> crossing =
+      bytes_over_links(cluster, program, communicators, forms, folding, built, times);
   std::map<std::pair<std::string, double>, LinkGroupUse> groups;
-  for (std::size_t c = 0; c < count.size(); ++c) {
-    const Link& link = cluster.links()[folding.link_representative[c].index()];
-    const auto name = [&](VertexId vertex) {
-      return without_numbers(cluster.vertices()[vertex.index()].name);
-    };
-    std::string what = name(link.from) + " -> " + name(link.to);
-    const double bandwidth = link.bandwidth.in_base();
-    LinkGroupUse& group = groups[{what, bandwidth}];
-    const Bytes bytes = Bytes::from_base(crossing[built.resources.links[c].index()]);
+  std::vector<std::string> names;
+  for (const Vertex& vertex : cluster.vertices()) names.push_back(without_numbers(vertex.name));
+  for (std::size_t i = 0; i < crossing.size(); ++i) {
+    const Link& link = cluster.links()[i];
+    std::string what = names[link.from.index()] + " -> " + names[link.to.index()];
+    LinkGroupUse& group = groups[{what, link.bandwidth.in_base()}];
+    const Bytes bytes = Bytes::from_base(crossing[i]);
     group.what = std::move(what);
     group.bandwidth = link.bandwidth;
-    group.links += count[c];
+    ++group.links;
     group.most = std::max(group.most, bytes);
-    group.mean += bytes * static_cast<double>(count[c]);  // the sum, until all classes are in
+    group.mean += bytes;  // the sum, until all links are in
   }
   std::vector<LinkGroupUse> sorted;
   for (auto& [key, group] : groups) {
     group.mean = group.mean / static_cast<double>(group.links);
-    sorted.push_back(std::move(group));
+    if (group.most > 0_B) sorted.push_back(std::move(group));
   }
   std::ranges::stable_sort(sorted, std::greater(),
                            [](const LinkGroupUse& one) { return one.most / one.bandwidth; });
   return sorted;
+}
+
+Flops executed_flops(const Program& program, const Folding& folding, const BuiltWorkload& built,
+                     const engine::Timeline& times) {
+  Flops sum;
+  for (std::size_t c = 0; c < built.expansions.size(); ++c) {
+    const program::Role& role = role_of(program, built, c);
+    Flops of_class;
+    const auto& instances = built.expansions[c]->instances;
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      const program::Task& task = program::task_of(program, role, instances[i]);
+      const auto* kernel = std::get_if<Kernel>(&task.body);
+      if (kernel != nullptr && is_done(end_of(built, times, c, i))) of_class += flops_of(*kernel);
+    }
+    sum += of_class * static_cast<double>(folding.rank_count[c]);
+  }
+  return sum;
 }
 
 std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWorkload& built,

@@ -45,10 +45,19 @@ MemoryUse memory_of(const program::Program& program, const program::Expander& ex
                     const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class,
                     std::size_t curve_samples);
 
-/// What crosses the links in a step, by groups of like links.
+/// What the operations of a step that were done sent over the links, by groups of like links: the
+/// payload, as the algorithms send it, without what protocols add.
 /// Not modelled: other ways that flows take while a failure lasts, and background traffic.
-std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Folding& folding,
-                                         const BuiltWorkload& built);
+/// Cost: O(communicators x links of each).
+std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster,
+                                         const program::Program& program,
+                                         const Communicators& communicators,
+                                         const CommunicatorForms& forms, const Folding& folding,
+                                         const BuiltWorkload& built, const engine::Timeline& times);
+
+/// FLOPs of the kernels that were done, on all devices.
+Flops executed_flops(const program::Program& program, const Folding& folding,
+                     const BuiltWorkload& built, const engine::Timeline& times);
 
 /// The chain of tasks that ends with the step, first task first. Each task starts when the previous
 /// one ends; a gap is the host's launch of the later task.

@@ -105,14 +105,14 @@ struct IntervalSource {
   double widened_high = 1;
 };
 
-/// The load of like links: links of one bandwidth between vertices whose names differ in numbers
-/// alone. Links that others always limit (covered.h) are in no group.
+/// What crosses like links in a step: links of one bandwidth, in one direction, between vertices
+/// whose names differ in numbers alone.
 struct LinkGroupUse {
-  std::string what;  ///< Name of one link with its numbers left out: "node*/nic* -> leaf*".
-  std::int64_t links = 0;
+  std::string what;        ///< Name of one link with its numbers left out: "node*/nic* -> leaf*".
+  std::int64_t links = 0;  ///< Links of the cluster, used or not.
   BytesPerSecond bandwidth;
-  Bytes most;  ///< Bytes over the busiest of them in a step.
-  Bytes mean;  ///< Mean over the links.
+  Bytes most;  ///< Bytes over the busiest of them.
+  Bytes mean;  ///< Mean over all of them.
 };
 
 /// How a communication pattern was carried out.
@@ -264,8 +264,11 @@ struct Prediction {
   std::vector<TimelineEntry> timeline;
   /// Index into `classes`; empty unless the timeline was requested.
   std::vector<std::int32_t> class_of_rank;
-  /// Sorted by the use of the busiest link, most first; empty unless the timeline was requested.
+  /// Groups that something crosses, sorted by the use of the busiest link, most first; empty unless
+  /// the timeline was requested.
   std::vector<LinkGroupUse> link_groups;
+  /// Of all kernels of all devices that were done; zero unless the timeline was requested.
+  Flops executed_flops{};
 };
 
 }  // namespace foreshard::sim

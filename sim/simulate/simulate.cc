@@ -509,7 +509,9 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (options.timeline) {
     prediction.timeline = timeline_of(program, built, shown);
     prediction.class_of_rank = folding.class_of_rank;
-    prediction.link_groups = link_groups_of(cluster, folding, built);
+    prediction.link_groups =
+        link_groups_of(cluster, program, communicators, forms, folding, built, times);
+    prediction.executed_flops = executed_flops(program, folding, built, times);
   }
   FORESHARD_ASSIGN(prediction.warnings,
                    internal::granularity_warnings(cluster, program, communicators, forms, options));

@@ -19,6 +19,8 @@ import unittest
 PROGRAM = sys.argv[1]
 STUDY = "gpt3-175b-a100-1024"
 SMALL = "gpt-1.7b-a100-8"
+FAILING = "gpt-39.1b-a100-64"
+RING = "cluster: two-dgx-a100\nmodel: gpt-1.7b\nstrategy: {data_parallel: 16, global_batch: 32, framework: megatron-lm}\n"
 VOID = {"meta", "br", "rect", "line", "path", "circle"}
 
 
@@ -153,6 +155,41 @@ class Bundle(Given):
         self.assertGreater(bundle["executed_flops"], bundle["model_flops"])  # it recomputes
 
 
+    def test_links_carry_what_rings_send(self):
+        """Two nodes of eight with eight adapters each: a ring over 16 ranks sends 15/16 of the bytes
+        twice, an eighth of them over each adapter, in each direction; with folding and without."""
+        (self.path / "study.yaml").write_text(RING)
+        groups = []
+        for more in ((), ("--no-fold",)):
+            self.run_program("simulate", "study.yaml", "--bundle", "x.fsr", *more)
+            result = json.loads(gzip.decompress((self.path / "x.fsr").read_bytes()))
+            self.assertEqual({one["algorithm"] for one in result["collectives"]
+                              if one["bytes"] > 1e6}, {"ring"})
+            total = sum(one["bytes"] * one["operations"] for one in result["collectives"])
+            use = {one["what"]: one for one in result["bundle"]["link_groups"]}
+            for way in ("node*/nic* -> switch", "switch -> node*/nic*"):
+                self.assertEqual(use[way]["links"], 16)
+                self.assertAlmostEqual(use[way]["most_bytes"] / (2 * 15 / 16 * total / 8), 1, delta=1e-4)
+                self.assertAlmostEqual(use[way]["mean_bytes"] / use[way]["most_bytes"], 1, delta=1e-9)
+            groups.append(use)
+        self.assertEqual(*groups)
+
+    def test_what_a_failure_leaves_undone_is_not_counted(self):
+        """A device fails in the first second of about twenty: most of the step never runs."""
+        failure = "disturbances.failures=[{device: node3/gpu5, at: 1 s}]"
+        whole = self.bundle(FAILING)["bundle"]
+        self.run_program("simulate", FAILING, "--set", failure, "--bundle", "x.fsr", code=3)
+        result = json.loads(gzip.decompress((self.path / "x.fsr").read_bytes()))
+        self.assertLess(result["bundle"]["executed_flops"], 0.6 * whole["executed_flops"])
+        self.assertLess(max(one["most_bytes"] for one in result["bundle"]["link_groups"]),
+                        max(one["most_bytes"] for one in whole["link_groups"]) + 1)
+        page = self.run_program("report", "x.fsr").stdout
+        for said in ("The step never ends:", "fails on node3/gpu5", "what uses it fails"):
+            self.assertIn(said, page)
+        said = self.run_program("plot", "x.fsr", code=2).stderr
+        self.assertIn("its step never ends: a failure interrupts it", said)
+
+
 class Page(Given):
     def page(self, *words):
         self.run_program("report", *words, "-o", "x.html")
@@ -215,13 +252,23 @@ class Page(Given):
         (self.path / "part.json").write_text('{"schema": "foreshard.prediction/1"}')
         for words, said in ((("cut.fsr",), "cut.fsr: ends before"),
                             (("other.json",), "other.json: a report is made of"),
-                            (("part.json",), "part.json: it is no whole prediction"),
+                            (("part.json",), "part.json: it is no whole 'prediction'"),
                             (("absent",), "absent"),
                             (("step.fsr", "--set", "a=b"), "--set changes a study"),
                             (("step.fsr", "-o", "no/such/x.html"), "no/such")):
             message = self.run_program("report", *words, code=2).stderr
             self.assertIn(said, message)
             self.assertEqual(len(re.findall("error:", message)), 1, message)
+        for place, value, said in (("count", 10**15, "ends too early"), ("count", -1, "ends too early"),
+                                   ("data", "?", "no base64"), ("level", 7, "without a name")):
+            broken = json.loads(gzip.decompress(whole))
+            broken["bundle"]["time_line"]["tracks"][1]["levels"][0][place] = value
+            (self.path / "broken.json").write_text(json.dumps(broken))
+            self.assertIn(said, self.run_program("report", "broken.json", code=2).stderr)
+        broken = json.loads(gzip.decompress(whole))
+        broken["bundle"]["time_line"]["tracks"][1]["class"] = 99
+        (self.path / "broken.json").write_text(json.dumps(broken))
+        self.assertIn("names class 99", self.run_program("report", "broken.json", code=2).stderr)
         self.assertFalse((self.path / "x.html").exists())
         said = self.run_program("simulate", SMALL, "--bundle", "-", code=2).stderr
         self.assertIn("--bundle: a bundle goes to a file", said)

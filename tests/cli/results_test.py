@@ -5,6 +5,7 @@ that is not described, and every key that is described stands in some result.
     results_test.py PROGRAM SOURCE BUILD [Class.test...]
 """
 
+import gzip
 import json
 import pathlib
 import re
@@ -79,6 +80,12 @@ class Results(unittest.TestCase):
         self.assertEqual(described(schema) - written(list(results)), UNSEEN.get(short, set()),
                          f"{name}: described by `foreshard schema`, but in no result")
 
+    def bundled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "step.fsr"
+            foreshard("simulate", SMALL, "--bundle", path)
+            return json.loads(gzip.decompress(path.read_bytes()))
+
     def test_prediction(self):
         slow = "{stragglers: [{devices: node0/gpu1, speed: 0.9}]}"
         lost = "{failures: [{device: node0/gpu1, at: 100 ms, then: fail}]}"
@@ -92,6 +99,7 @@ class Results(unittest.TestCase):
             result("simulate", "host-dp2", "--format", "json"),
             self.drawn(),
             self.measured(),
+            self.bundled(),
             result("simulate", "--cluster", "two-dgx-h100", "--model", "mixtral-8x7b", "--strategy",
                    "{tensor_parallel: 2, expert_parallel: 4, data_parallel: 8, global_batch: 8,"
                    " zero_stage: 1, expert_load: {zipf: 0.6, draws: 2}}", "--format", "json",

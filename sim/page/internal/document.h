@@ -37,8 +37,11 @@ class Document {
   /// A table. Beyond the first `most` rows it says how many are left out.
   virtual void table(const Row& header, const std::vector<Row>& rows, std::size_t most = 100) = 0;
   virtual void list(const std::vector<std::string>& items) = 0;
-  /// The time line of a bundle, as data for the script of a page.
-  virtual void time_line(std::string_view json) = 0;
+  /// The time line of a bundle, as data for the script of a page. \return false if the document has
+  /// one already.
+  virtual bool time_line(std::string_view json) = 0;
+  /// Says why there is no time line, where a reader would look for one.
+  virtual void without_time_line(std::string_view why) = 0;
 
   const std::string& text() const { return text_; }
 
@@ -56,8 +59,8 @@ class Html final : public Document {
   void charts(const std::vector<std::string>& svgs) override;
   void table(const Row& header, const std::vector<Row>& rows, std::size_t most = 100) override;
   void list(const std::vector<std::string>& items) override;
-  /// The first one of a page; the script moves one alone.
-  void time_line(std::string_view json) override;
+  bool time_line(std::string_view json) override;
+  void without_time_line(std::string_view why) override { note(why); }
 
   bool is_scripted() const { return scripted_; }
 
@@ -77,7 +80,8 @@ class Markdown final : public Document {
   void charts(const std::vector<std::string>& svgs) override;
   void table(const Row& header, const std::vector<Row>& rows, std::size_t most = 100) override;
   void list(const std::vector<std::string>& items) override;
-  void time_line(std::string_view json) override;
+  bool time_line(std::string_view json) override;
+  void without_time_line(std::string_view why) override;
 };
 
 /// A mark of a picture in words, and the picture's title: as the SVG has them, escaped for XML.

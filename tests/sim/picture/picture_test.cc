@@ -77,11 +77,11 @@ TEST(Picture, LanesJoinNarrowBoxes) {
   chart.lanes.push_back({.name = "stage 0",
                          .boxes = {{"forward", 0, 2, "0", "forward of 0"},
                                    {"backward", 2, 0.25, "1", ""},
-                                   {"backward", 3, 0.5, "2", ""}}});
+                                   {"backward", 3, 0.3, "2", ""}}});
   const std::string svg = draw(chart);
   EXPECT_THAT(svg, HasSubstr("data-name=\"stage 0\" data-value=\"2\"><title>forward of 0<"));
-  EXPECT_THAT(svg, HasSubstr("d=\"M90 72h2.5v18h-2.5zM100 72h5v18h-5z\""));
-  EXPECT_THAT(svg, HasSubstr("<title>stage 0: 2 times backward, together 750 ms<"));
+  EXPECT_THAT(svg, HasSubstr("d=\"M90 72h2.5v18h-2.5zM100 72h3v18h-3z\""));
+  EXPECT_THAT(svg, HasSubstr("<title>stage 0: 2 times backward, together 550 ms<"));
 }
 
 TEST(Picture, OfEmptyChartsIsAnEmptyChart) {
@@ -113,11 +113,11 @@ TEST(Picture, IsRefusedWithTheRemedy) {
   };
   EXPECT_THAT(refused("[]"), HasSubstr("no result of foreshard: write one with --format json"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.plan/1"})"),
-              HasSubstr("a plan has no picture: results of simulate, search, study"));
+              HasSubstr("a result of the kind 'plan' has no picture: those of simulate, search"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.search/1"})", "curve"),
-              HasSubstr("a search has no picture 'curve': use 'pareto' or 'memory'"));
+              HasSubstr("a result of the kind 'search' has no picture 'curve': use 'pareto'"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.prediction/1"})"),
-              HasSubstr("it is no whole prediction: key 'step' is missing"));
+              HasSubstr("it is no whole 'prediction': key 'step' is missing"));
   EXPECT_THAT(refused(R"({"schema": "foreshard.collectives/1", "operation": "shift", "ranks": 2,
                           "cluster": "c", "rows": [{"bytes": -1, "busbw_bytes_per_s": 1}]})"),
               HasSubstr("it cannot be drawn: 'bytes' is -1"));
