@@ -113,7 +113,7 @@ void tell_disturbances(Document& to, const Json& result) {
   to.paragraph(text + ".");
 }
 
-// Of a prediction: its step and its training in a sentence.
+// The step and the training of a prediction, in a sentence each.
 void tell_step(Document& to, const Json& result) {
   const Json& step = result.at("step");
   if (result.contains("interruption")) {

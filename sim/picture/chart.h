@@ -59,7 +59,7 @@ struct StackedAreas {
   std::string unit = {};
   std::vector<double> times = {};  ///< Ascending.
   double end = 0;                  ///< Until when the last sample holds.
-  std::vector<Area> areas = {};    ///< From the bottom.
+  std::vector<Area> areas = {};    ///< Sorted from the bottom up.
   std::vector<StackedBars::Limit> limits = {};
 };
 std::string draw(const StackedAreas& chart);
@@ -99,7 +99,7 @@ struct Scatter {
   std::string x_axis = {};  ///< "time of a step, s"
   std::string y_axis = {};
   std::string without_y = {};  ///< Words for the margin: "without a price".
-  std::string x_unit = {};     ///< For the words of a point: "s".
+  std::string x_unit = {};     ///< Unit in the words of a point: "s".
   std::string y_unit = {};
   std::vector<Point> points = {};
 };

@@ -24,7 +24,7 @@ const record::Record<LinkGroupUse>& record_of(const LinkGroupUse*) {
 
 namespace foreshard::report {
 
-// Columns: a sample is live from its time on, until that of the next one.
+// A column for each kind of memory. A sample holds until the time of the next sample.
 const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
   static const auto record = [] {
     record::Record<MemoryCurve> all("memory_curve", "Live bytes of a class over the step.");

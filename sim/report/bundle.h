@@ -21,8 +21,8 @@ struct MemoryCurve {
 };
 
 struct Bundle {
-  Flops model_flops{};     ///< As in MFU: attention in full; all devices.
-  Flops executed_flops{};  ///< Of all kernels that were done, on all devices.
+  Flops model_flops{};     ///< FLOPs that MFU counts, of all devices.
+  Flops executed_flops{};  ///< FLOPs of all kernels that were done, of all devices.
   std::vector<sim::LinkGroupUse> link_groups{};
   std::vector<MemoryCurve> memory_over_time{};
   TimeLine time_line{};

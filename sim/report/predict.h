@@ -17,8 +17,8 @@ struct Extras {
   /// Where to write the timeline for a viewer of traces, which the options must then ask for;
   /// empty: nowhere.
   std::filesystem::path trace = {};
-  bool sensitivities = false;  ///< What faster parts would save (sim/simulate/sensitivity.h).
-  bool bundle = false;  ///< For pictures (bundle.h); the options must then ask for the timeline.
+  bool sensitivities = false;  ///< Whether to tell what faster parts would save.
+  bool bundle = false;  ///< Whether to add a bundle; the options must then ask for the timeline.
 };
 
 /// Simulates the study. If the strategy does not fit into the memory of the devices, that is no

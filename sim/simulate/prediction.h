@@ -267,7 +267,7 @@ struct Prediction {
   /// Groups that something crosses, sorted by the use of the busiest link, most first; empty unless
   /// the timeline was requested.
   std::vector<LinkGroupUse> link_groups;
-  /// Of all kernels of all devices that were done; zero unless the timeline was requested.
+  /// FLOPs of all kernels that were done, on all devices; zero unless the timeline was requested.
   Flops executed_flops{};
 };
 

@@ -296,7 +296,8 @@ std::string shown_path(const std::string& path, const std::vector<fs::path>& cat
   return path;
 }
 
-// The file without its ending; a name in the catalogue as it is, for it may hold dots ("gpt-1.7b").
+// The name of a study: a file loses its ending, a name in the catalogue keeps its dots
+// ("gpt-1.7b").
 std::string name_of_study(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   const bool is_file = ending == ".yaml" || ending == ".yml" || ending == ".json";
