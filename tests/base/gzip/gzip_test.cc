@@ -1,5 +1,6 @@
 #include "base/gzip/gzip.h"
 
+#include <cstdint>
 #include <zlib.h>
 
 #include "tests/test.h"
@@ -39,6 +40,19 @@ TEST(Gunzip, NamesTheFault) {
   EXPECT_THAT(fault(compressed() + "rest"), HasSubstr("other bytes behind"));
   EXPECT_THAT(fault(compressed(), 2_B),
               HasSubstr("holds more than the limit of 2 B; FORESHARD_LIMITS=2"));
+}
+
+TEST(Gzip, IsReadBack) {
+  std::uint32_t state = 1;
+  std::string text;
+  for (const std::size_t size : {0, 1, 3, 65536, 300'000}) {
+    while (text.size() < size) {
+      state = 1664525 * state + 1013904223;
+      text += static_cast<char>(state >> 24);
+    }
+    EXPECT_EQ(value_of(gunzip(gzip(text), "x", 1_MiB)), text);
+    EXPECT_EQ(gzip(text), gzip(text));
+  }
 }
 
 // 100 MB of zeros; a gzip of some 97 kB.
