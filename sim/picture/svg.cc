@@ -59,14 +59,12 @@ std::string through(const std::vector<Point>& points) {
   for (const Point& point : points) {
     std::string x = pixels(point.x);
     std::string y = pixels(point.y);
-    if (steps.empty())
-      steps = "M" + x + " " + y;
-    else if (y == last_y && x != last_x)
-      steps += "H" + x;
+    if (y == last_y && x != last_x)
+      steps += fmt::format("H{}", x);
     else if (x == last_x)
-      steps += "V" + y;
+      steps += fmt::format("V{}", y);
     else
-      steps += "L" + x + " " + y;
+      steps += fmt::format("{}{} {}", steps.empty() ? "M" : "L", x, y);
     last_x = std::move(x);
     last_y = std::move(y);
   }
