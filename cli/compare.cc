@@ -256,7 +256,11 @@ class Compare final : public Command {
     if (!prediction) return prediction.error();
     auto comparison =
         compare::compare(program, *prediction, *measurement, compare::options_for(cluster));
-    if (!comparison) return in_file(measurement_, comparison.error());
+    if (!comparison) {
+      Error fault = in_file(measurement_, comparison.error());
+      if (!program_.empty()) fault.message += " (--program " + program_ + ")";
+      return fault;
+    }
     if (!trace_.empty()) {
       FORESHARD_TRY(compare::write_trace(trace_, program, *prediction, *measurement));
     }

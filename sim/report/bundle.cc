@@ -28,21 +28,21 @@ namespace foreshard::report {
 const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
   static const auto record = [] {
     record::Record<MemoryCurve> all("memory_curve", "Live bytes of a class over the step.");
-    std::move(all)
-        .field("class", &MemoryCurve::device_class, "Index into classes.")
-        .field("time_s", [](const MemoryCurve& curve) {
-          std::vector<Seconds> times;
-          for (const memory::Sample& sample : curve.samples) times.push_back(sample.time);
-          return times;
-        });
+    all = std::move(all)
+              .field("class", &MemoryCurve::device_class, "Index into classes.")
+              .field("time_s", [](const MemoryCurve& curve) {
+                std::vector<Seconds> times;
+                for (const memory::Sample& sample : curve.samples) times.push_back(sample.time);
+                return times;
+              });
     for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind)
-      std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
-                           [kind](const MemoryCurve& curve) {
-                             std::vector<Bytes> live;
-                             for (const memory::Sample& sample : curve.samples)
-                               live.push_back(sample.live[kind]);
-                             return live;
-                           });
+      all = std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
+                                 [kind](const MemoryCurve& curve) {
+                                   std::vector<Bytes> live;
+                                   for (const memory::Sample& sample : curve.samples)
+                                     live.push_back(sample.live[kind]);
+                                   return live;
+                                 });
     return all;
   }();
   return record;

@@ -259,9 +259,9 @@ std::vector<Simulated> front_of(const SearchReport& report) {
   return front;
 }
 
-template <auto... kMembers>
+template <auto... kMembers>  // NOLINTNEXTLINE(readability-identifier-naming): called as a function
 constexpr auto in_result = record::at<&SearchReport::result, kMembers...>;
-template <auto... kMembers>
+template <auto... kMembers>  // NOLINTNEXTLINE(readability-identifier-naming): called as a function
 constexpr auto in_study = record::at<&SearchReport::study, kMembers...>;
 
 }  // namespace

@@ -275,15 +275,16 @@ std::vector<double> bytes_over_links(const ClusterView& cluster, const Program& 
   for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {
     const auto of_class = static_cast<std::size_t>(folding.class_of_rank[rank]);
     for (const auto& [key, operations] : done[of_class]) {
-      const auto& [endpoint, bytes] = key;
+      const std::int32_t endpoint = key.first;
+      const double sent = operations * key.second;
       const std::int32_t found = communicators.of_rank[static_cast<std::size_t>(endpoint)][rank];
       const auto communicator = static_cast<std::size_t>(found);
       if (found == Communicators::kNone ||
           communicators.all[communicator].ranks.front() != static_cast<std::int32_t>(rank))
         continue;
-      const comm::FlatCollective& form = forms.at(communicator, Bytes::from_base(bytes));
+      const comm::FlatCollective& form = forms.at(communicator, Bytes::from_base(key.second));
       forms.each_load(communicator, form, [&](LinkId link, double bytes_per_byte) {
-        crossing[link.index()] += operations * bytes * bytes_per_byte;
+        crossing[link.index()] += sent * bytes_per_byte;
       });
     }
   }

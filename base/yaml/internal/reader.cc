@@ -217,8 +217,14 @@ Node* item(Node& list, std::string_view name) {
 }
 
 // A plain scalar means the same in a flow collection unless it holds what ends or begins a value.
+// Control characters are escaped, for a terminal would obey them.
 std::string flow_scalar(const std::string& text, bool quoted) {
-  return quoted || text.find_first_of(",[]{}:#\n") != std::string::npos ? yaml::quoted(text) : text;
+  const bool special = std::ranges::any_of(text, [](char c) {
+    constexpr char kDelete = 0x7f;
+    return (c >= 0 && c < ' ') || c == kDelete ||
+           std::string_view(",[]{}:#").find(c) != std::string_view::npos;
+  });
+  return quoted || special ? yaml::quoted(text) : text;
 }
 
 // The node on one line.
