@@ -27,22 +27,22 @@ namespace foreshard::report {
 // A column for each kind of memory. A sample holds until the time of the next sample.
 const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
   static const auto record = [] {
-    record::Record<MemoryCurve> all("memory_curve", "Live bytes of a class over the step.");
-    all = std::move(all)
-              .field("class", &MemoryCurve::device_class, "Index into classes.")
-              .field("time_s", [](const MemoryCurve& curve) {
-                std::vector<Seconds> times;
-                for (const memory::Sample& sample : curve.samples) times.push_back(sample.time);
-                return times;
-              });
+    auto all = record::Record<MemoryCurve>("memory_curve", "Live bytes of a class over the step.")
+                   .field("class", &MemoryCurve::device_class, "Index into classes.")
+                   .field("time_s", [](const MemoryCurve& curve) {
+                     std::vector<Seconds> times;
+                     for (const memory::Sample& sample : curve.samples)
+                       times.push_back(sample.time);
+                     return times;
+                   });
     for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind)
-      all = std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
-                                 [kind](const MemoryCurve& curve) {
-                                   std::vector<Bytes> live;
-                                   for (const memory::Sample& sample : curve.samples)
-                                     live.push_back(sample.live[kind]);
-                                   return live;
-                                 });
+      std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
+                           [kind](const MemoryCurve& curve) {
+                             std::vector<Bytes> live;
+                             for (const memory::Sample& sample : curve.samples)
+                               live.push_back(sample.live[kind]);
+                             return live;
+                           });
     return all;
   }();
   return record;
