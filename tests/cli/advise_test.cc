@@ -1,4 +1,5 @@
 // `foreshard advise` as a shell runs it: its options make `simulate` give the same figures.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/base/temporary_folder.h"
@@ -20,7 +21,8 @@ void expect_as_simulated(const std::string& study, const std::string& input = ""
       ++changes;
       std::string options = study;
       options.append(" ").append(change.at("options").get<std::string>());
-      const Outcome simulated = foreshard("simulate " + options + " --format json" + input);
+      const Outcome simulated =
+          foreshard(fmt::format("simulate {} --format json{}", options, input));
       ASSERT_EQ(simulated.code, 0) << options << simulated.err;
       const Json prediction = Json::parse(simulated.out);
       const Json& after = change.at("after");

@@ -8,6 +8,7 @@ namespace foreshard::sweep::grid_test {
 
 std::vector<std::string> texts(const std::vector<yaml::Override>& overrides) {
   std::vector<std::string> lines;
+  lines.reserve(overrides.size());
   for (const auto& each : overrides) lines.push_back(each.path + "=" + each.value);
   return lines;
 }
