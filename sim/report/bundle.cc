@@ -36,6 +36,7 @@ const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
                      return times;
                    });
     for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind)
+      // NOLINTNEXTLINE(bugprone-use-after-move): field() gives the record itself back
       std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
                            [kind](const MemoryCurve& curve) {
                              std::vector<Bytes> live;
