@@ -56,7 +56,7 @@ inline constexpr std::size_t kFewestStrategies = 5;
 ///
 /// One strategy of a group.
 struct GroupMember {
-  std::string id;     ///< Of its first row.
+  std::string id;     ///< The id of its first row.
   Seconds measured;   ///< Mean of its rows.
   Seconds simulated;  ///< Prediction of its first row.
 };

@@ -73,7 +73,7 @@ struct Counts {
   std::int64_t too_large = 0;
   std::int64_t framework = 0;    ///< The framework cannot run them.
   std::int64_t impossible = 0;   ///< Model, batch, schedule or devices do not allow them.
-  std::int64_t interrupted = 0;  ///< Their step never ends, because of a failure.
+  std::int64_t interrupted = 0;  ///< A failure interrupts their step, which never ends.
   std::int64_t not_reached = 0;
 
   std::int64_t candidates() const {

@@ -41,7 +41,7 @@ void Markdown::verdict(std::string_view strong, std::string_view rest) {
   text_ += fmt::format("**{}** {}\n\n", escaped(strong), escaped(rest));
 }
 
-// What the SVG says is escaped for XML, which Markdown shows as it is meant.
+// Texts of the SVG are escaped for XML already; Markdown shows such escapes as the characters.
 void Markdown::charts(const std::vector<std::string>& svgs) {
   constexpr std::size_t kMostMarks = 48;
   for (const std::string& svg : svgs) {

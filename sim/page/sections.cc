@@ -23,8 +23,6 @@
 namespace foreshard::page {
 namespace {
 
-constexpr double kTight = 0.05;  // of the memory: the margin that a search keeps by default
-
 // A number that a page can show.
 double number(const Json& json) {
   constexpr double kMost = 1e30;
@@ -106,10 +104,11 @@ void tell_disturbances(Document& to, const Json& result) {
   const auto interrupted = runs.at("interrupted").get<std::int64_t>();
   if (ended + interrupted < 2) return;
   std::string text =
-      fmt::format("Of {} steps with other seeds, {} ended", ended + interrupted, ended);
+      fmt::format("Of {} steps, each with a seed of its own, {} ended", ended + interrupted, ended);
   if (runs.contains("p50_s"))
-    text += fmt::format(": median {}, 95th percentile {}, longest {}", time_words(runs.at("p50_s")),
-                        time_words(runs.at("p95_s")), time_words(runs.at("max_s")));
+    text += fmt::format("; the step above is their median, {}; 95th percentile {}, longest {}",
+                        time_words(runs.at("p50_s")), time_words(runs.at("p95_s")),
+                        time_words(runs.at("max_s")));
   to.paragraph(text + ".");
 }
 
@@ -149,8 +148,6 @@ void tell_memory(Document& to, const Json& result) {
                   bytes_words(memory.at("capacity_bytes")));
   if (!memory.at("fits").get<bool>())
     to.warning(peak + ": it does not fit.");
-  else if (room < kTight * capacity)
-    to.warning(peak + ": it fits, and is tight.");
   else
     to.paragraph(
         fmt::format("{}: it fits; {} are free beside the reserve.", peak, format(room * 1_B)));
@@ -233,9 +230,8 @@ void add_step(Document& to, const Json& result) {
     add_time_line(to, result);
   } else {
     to.without_time_line(
-        "The time line comes with foreshard simulate STUDY --bundle step.fsr, then foreshard "
-        "report "
-        "step.fsr.");
+        "The time line comes with foreshard simulate STUDY --bundle step.fsr, then "
+        "foreshard report step.fsr.");
   }
   to.heading("Memory" + of);
   if (bundled)
@@ -447,8 +443,7 @@ void add_advice(Document& to, const Json& result) {
   }
   const Json& counts = result.at("counts");
   to.note(fmt::format(
-      "{} candidates on the same machine were looked at, {} of them simulated in "
-      "vain or left out by a bound, {} too large.",
+      "Of {} candidates on the same machine, {} are no faster and {} leave too little memory.",
       counts.at("candidates").get<std::int64_t>(), counts.at("slower").get<std::int64_t>(),
       counts.at("too_large").get<std::int64_t>()));
   if (result.at("partial").get<bool>())

@@ -49,7 +49,7 @@ std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framewor
 
 /// Communication that a framework can carry out beside computation.
 enum class Overlap : std::uint8_t {
-  kGradients,   ///< Their reduction over data-parallel ranks, beside the backward pass.
+  kGradients,   ///< Gradients are reduced over data-parallel ranks beside the backward pass.
   kParameters,  ///< The gather of updated parameters (ZeRO 1), beside the next forward pass.
 };
 /// Whether the framework is known to have an option that switches this overlap.

@@ -155,13 +155,13 @@ NAMES = [name for name in vars(Draw) if name[0] != "_" and name not in ("study",
 class Calls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.library = subprocess.Popen([ANSWERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        cls.answers = subprocess.Popen([ANSWERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     @classmethod
     def tearDownClass(cls):
-        cls.library.stdin.close()
-        cls.library.wait()
-        cls.library.stdout.close()
+        cls.answers.stdin.close()
+        cls.answers.wait()
+        cls.answers.stdout.close()
 
     def setUp(self):
         core = sys.modules["foreshard._core"]
@@ -182,9 +182,9 @@ class Calls(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([PROGRAM, *words], input=input, capture_output=True, text=True, cwd=folder)
         self.assertEqual((code, text), (done.returncode, done.stdout), words)
-        self.library.stdin.write(json.dumps({"words": words, "input": input}) + "\n")
-        self.library.stdin.flush()
-        told = json.loads(self.library.stdout.readline())
+        self.answers.stdin.write(json.dumps({"words": words, "input": input}) + "\n")
+        self.answers.stdin.flush()
+        told = json.loads(self.answers.stdout.readline())
         self.assertEqual((told["code"], told["text"]), (code, text), words)
         self.by_function += told["function"]
 
