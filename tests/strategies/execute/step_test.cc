@@ -3,6 +3,7 @@
 // gradient, and the parameters and moments after Adam with clipping.
 #include "tests/oracle/step.h"
 
+#include "tests/seeds.h"
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
 #include "tests/test.h"
@@ -33,6 +34,7 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
   models.back().norm = Norm::kLayerNormScale;
   std::ranges::copy(tiny_fused_models(), std::back_inserter(models));
   for (const bool tied : {false, true}) models.push_back(tiny_prediction(tied ? 2 : 1, tied));
+  int first = 0;  // every fourth parameter is nudged, other ones in each model and with each attention
   for (const Model& model : models) {
     for (const bool flash : {true, false}) {
       if (!flash && (model.window > 0 || model.has_latents())) continue;  // fused alone
@@ -49,8 +51,10 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
         parameters[name] = held.indices[held.indices.size() / 2 + 1];
       }
       EXPECT_GE(parameters.size(), 15U);
+      int turn = first++;
       constexpr double kStep = 1e-4;
       for (const auto& parameter : parameters) {
+        if (turn++ % seeds(4, 1) != 0) continue;
         const std::string& name = parameter.first;
         const std::int64_t index = parameter.second;
         const auto loss = [&](double amount) {
