@@ -48,6 +48,7 @@ constexpr std::array kDevices{
     DeviceLine{"RTX PRO 6000", 96, "RTX-PRO-6000"},
     DeviceLine{"MI300X", 192, "MI300X"},
     DeviceLine{"MI325X", 256, "MI325X"},
+    DeviceLine{"MI350X", 288, "MI350X"},
     DeviceLine{"MI355X", 288, "MI355X"},
 };
 
