@@ -89,11 +89,11 @@ TEST_P(Catalogue, TimesATransformerLayersKernels) {
   const auto share = [&](Duty duty) {
     return flops_of(gemm) / time_of(gemm, device_, duty).total() / peak_of(device_, "fp16");
   };
-  EXPECT_GT(share(Duty::kBurst), 0.5);
-  EXPECT_LT(share(Duty::kBurst), 0.95);
+  // An MI300X reaches 0.35 to 0.48 in bf16 (traces of AMD-AGI/TraceLens 171dd747), a B200 under load
+  // 0.45 to 0.49 (SimuMax 4dcaae513ba7).
+  EXPECT_GT(share(Duty::kSustained), 0.35);
   EXPECT_LE(share(Duty::kSustained), share(Duty::kBurst));
-  // Of a B200 0.45 to 0.49 was measured (SimuMax 4dcaae513ba7).
-  EXPECT_GT(share(Duty::kSustained), 0.45);
+  EXPECT_LT(share(Duty::kBurst), 0.95);
   const Pass add{.kind = PassKind::kResidualAdd, .rows = 8192, .columns = 8192};
   const double reached = bytes_of(add) / time_of(add, device_).total() / *device_.memory_bandwidth;
   EXPECT_GT(reached, 0.6);
