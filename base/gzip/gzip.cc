@@ -97,8 +97,7 @@ struct Gzip::State {
       status = deflate(&stream, given == piece.size() ? flush : Z_NO_FLUSH);
       piece.remove_prefix(given - stream.avail_in);
       packed.append(block.data(), block.size() - stream.avail_out);
-    } while (flush == Z_FINISH ? status != Z_STREAM_END
-                               : !piece.empty() || stream.avail_out == 0);
+    } while (flush == Z_FINISH ? status != Z_STREAM_END : !piece.empty() || stream.avail_out == 0);
     return packed;
   }
 };

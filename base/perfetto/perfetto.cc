@@ -148,9 +148,9 @@ class Sequence {
   }
   void end_slice(std::int64_t time) { add(time, of_type(event::kEnd)); }
   void count(const Sample& sample) {
-    add(sample.time, of_type(event::kCounter)
-                         .fixed(event::kDoubleCounterValue,
-                                std::bit_cast<std::uint64_t>(sample.value)));
+    add(sample.time,
+        of_type(event::kCounter)
+            .fixed(event::kDoubleCounterValue, std::bit_cast<std::uint64_t>(sample.value)));
   }
 
  private:
@@ -222,7 +222,8 @@ ProcessId Writer::add_process(std::string_view name) {
   const std::uint64_t id = as_number(++last_id_);
   const Message process =
       Message().number(kPid, id).number(kSortIndex, id).text(kProcessName, name);
-  Sequence(append_, status_, last_id_).describe(Message().number(kUuid, id).message(kProcess, process));
+  Sequence(append_, status_, last_id_)
+      .describe(Message().number(kUuid, id).message(kProcess, process));
   return ProcessId(last_id_);
 }
 

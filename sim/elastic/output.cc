@@ -230,6 +230,7 @@ const Record<PolicyReport>& record_of(const PolicyReport*) {
           .field("goodput_at_most", known(simulated, &Of::goodput))
           .field("time_s", known(exact, &Of::time))
           .field("time_s_at_least", known(simulated, &Of::time))
+          .field("times_s_at_least", known(simulated, &Of::times), "Of each history, ascending.")
           .field("parts", known(simulated, &Of::parts))
           .field("failures", of(&Of::failures), "Failures of the machine.")
           .field("interruptions", of(&Of::interrupted), "Failures that stopped the run.")

@@ -23,8 +23,8 @@ struct SpanName {
 struct Span {
   Seconds start{};
   Seconds finish{};
-  std::int32_t name = 0;    ///< Index into Spans::names.
-  std::int32_t number = 0;  ///< Micro-batch of a pass, layer of a layer or task.
+  std::int32_t name = 0;                     ///< Index into Spans::names.
+  std::int32_t number = 0;                   ///< Micro-batch of a pass, layer of a layer or task.
   const sim::TimelineEntry* task = nullptr;  ///< In Prediction::timeline; null if it is no task.
 };
 

@@ -102,10 +102,10 @@ const record::Record<TimeLineTrack>& record_of(const TimeLineTrack*) {
 }
 
 const record::Record<SpanName>& record_of(const SpanName*) {
-  static const auto record = record::Record<SpanName>("time_line_name")
-                                 .field("name", &SpanName::name)
-                                 .field("style", &SpanName::style,
-                                        "Kind of pass, or part of the step as in breakdown_s.");
+  static const auto record =
+      record::Record<SpanName>("time_line_name")
+          .field("name", &SpanName::name)
+          .field("style", &SpanName::style, "Kind of pass, or part of the step as in breakdown_s.");
   return record;
 }
 

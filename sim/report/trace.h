@@ -1,6 +1,7 @@
 /// \file
 /// The timeline of a step as a file for viewers of traces. The ending of its name says which:
-///  - .pftrace: Perfetto's own format (base/perfetto/perfetto.h), for ui.perfetto.dev: kernels within
+///  - .pftrace: Perfetto's own format (base/perfetto/perfetto.h), for ui.perfetto.dev: kernels
+///  within
 ///    layers within passes, arrows from sends to their receives, bytes and algorithm of
 ///    communications, counters of memory and of the use of links;
 ///  - .json: the Trace Event Format, which more viewers open: one process per class of devices, one

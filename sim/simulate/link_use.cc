@@ -60,9 +60,8 @@ struct Done {
   Seconds finish;
 };
 
-std::vector<Done> done_by(std::size_t c, const Program& program,
-                          const Communicators& communicators, const BuiltWorkload& built,
-                          const engine::Timeline& times) {
+std::vector<Done> done_by(std::size_t c, const Program& program, const Communicators& communicators,
+                          const BuiltWorkload& built, const engine::Timeline& times) {
   std::vector<Done> done;
   const program::Role& role = role_of(program, built, c);
   const auto& instances = built.expansions[c]->instances;
@@ -74,8 +73,7 @@ std::vector<Done> done_by(std::size_t c, const Program& program,
     const auto block = role.calls[static_cast<std::size_t>(instances[i].call)].block.index();
     const std::int32_t endpoint =
         communicators.endpoint_of_task[block][static_cast<std::size_t>(instances[i].task)];
-    done.push_back(
-        {{endpoint, operation->bytes.in_base()}, start_of(built, times, c, i), finish});
+    done.push_back({{endpoint, operation->bytes.in_base()}, start_of(built, times, c, i), finish});
   }
   return done;
 }
@@ -158,9 +156,8 @@ class Tally {
     const auto last = static_cast<std::size_t>(std::clamp(std::ceil(end) - 1, 0.0, parts - 1));
     for (std::size_t i = first; i <= last; ++i) {
       const auto from = static_cast<double>(i);
-      const double share = end > begin ? (std::min(end, from + 1) - std::max(begin, from)) /
-                                             (end - begin)
-                                       : 1;
+      const double share =
+          end > begin ? (std::min(end, from + 1) - std::max(begin, from)) / (end - begin) : 1;
       group.use_over_time[i] += share * bytes / full;
     }
   }

@@ -1,7 +1,5 @@
 // Writes the timeline of a step in the Trace Event Format, for trace.cc. Times in the file are
 // microseconds. Source: "Trace Event Format", Google, 2016.
-#include "sim/report/internal/trace_formats.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
@@ -13,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/report/internal/trace_formats.h"
 #include "sim/report/spans.h"
 
 namespace foreshard::report {

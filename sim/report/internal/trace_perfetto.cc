@@ -35,8 +35,8 @@ class Tracer {
       processes_.push_back(writer_.add_process(name_of_class(one)));
     for (std::size_t c = 0; c < prediction_.classes.size(); ++c) add_memory(c);
     // An arrow begins at the track that comes first.
-    std::ranges::stable_partition(
-        spans_.tracks, [&](const SpanTrack& track) { return !has_receives(track); });
+    std::ranges::stable_partition(spans_.tracks,
+                                  [&](const SpanTrack& track) { return !has_receives(track); });
     for (const SpanTrack& track : spans_.tracks) add_track(track);
     add_links();
     add_disturbances();
@@ -47,8 +47,7 @@ class Tracer {
   const Communication* communication_of(const Span& span) const {
     if (span.task == nullptr) return nullptr;
     const program::Block& block = program_.blocks[static_cast<std::size_t>(span.task->block)];
-    return std::get_if<Communication>(
-        &block.tasks[static_cast<std::size_t>(span.task->task)].body);
+    return std::get_if<Communication>(&block.tasks[static_cast<std::size_t>(span.task->task)].body);
   }
 
   bool has_receives(const SpanTrack& track) const {
@@ -103,8 +102,8 @@ class Tracer {
       if (all.empty()) all.resize(samples.size());
       for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = {samples[i].time, all[i].value + samples[i].value};
-      const auto name = fmt::format(
-          "memory of {}", program::name_of(static_cast<program::MemoryKind>(kind)));
+      const auto name =
+          fmt::format("memory of {}", program::name_of(static_cast<program::MemoryKind>(kind)));
       if (std::ranges::any_of(samples, [](const auto& sample) { return sample.value > 0; }))
         writer_.add_counter(processes_[of_class], name, perfetto::Unit::kBytes, samples);
     }

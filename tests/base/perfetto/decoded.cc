@@ -148,8 +148,8 @@ class Decoder {
   std::vector<DecodedTrack> tracks_;
 };
 
-// Begins and ends that are balanced say nothing of a slice that ends where it should not: it ends the
-// one within. So the times of both are compared.
+// Begins and ends that are balanced say nothing of a slice that ends where it should not: it ends
+// the one within. So the times of both are compared.
 void expect_nested(const DecodedTrack& track) {
   std::vector<const DecodedSlice*> around;
   for (const DecodedSlice& slice : track.slices) {

@@ -1,4 +1,5 @@
-// Traces of Perfetto, read by its public schema (trace.textproto) as its trace_processor reads them.
+// Traces of Perfetto, read by its public schema (trace.textproto) as its trace_processor reads
+// them.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct DecodedTrack {
   std::string unit{};
 };
 
-// Tracks in the order of the file. Fails the test where the bytes are no trace, have fields that the
-// schema lacks, refer to what is not defined, or where slices of a track overlap.
+// Tracks in the order of the file. Fails the test where the bytes are no trace, have fields that
+// the schema lacks, refer to what is not defined, or where slices of a track overlap.
 std::vector<DecodedTrack> decoded(std::string_view bytes);
 
 // The track of that name; fails the test where there is none or several.

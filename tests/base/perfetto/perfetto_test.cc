@@ -21,7 +21,9 @@ class PerfettoTrace : public testing::Test {
 // index 1, name "p"} in field 60, then field 10, the sequence.
 TEST_F(PerfettoTrace, IsTheBytesOfItsFields) {
   writer.add_process("p");
-  EXPECT_EQ(bytes, std::string("\x0a\x10\xe2\x03\x0b\x08\x01\x1a\x07\x08\x01\x18\x01\x32\x01p\x50\x01", 18));
+  EXPECT_EQ(
+      bytes,
+      std::string("\x0a\x10\xe2\x03\x0b\x08\x01\x1a\x07\x08\x01\x18\x01\x32\x01p\x50\x01", 18));
 }
 
 TEST_F(PerfettoTrace, NestsSlicesAndNamesThemOnce) {
@@ -80,11 +82,12 @@ TEST_F(PerfettoTrace, NestsWhatIsNested) {
       const Slice whole = slices[static_cast<std::size_t>(draw) % slices.size()];
       const auto middle = whole.start + draw % (whole.finish - whole.start + 1);
       const bool taken = std::ranges::any_of(slices, [&](const Slice& other) {
-        return other.finish - other.start < whole.finish - whole.start &&
-               other.start < middle && middle < other.finish;
+        return other.finish - other.start < whole.finish - whole.start && other.start < middle &&
+               middle < other.finish;
       });
       if (taken) continue;
-      for (const auto& [from, to] : {std::pair(whole.start, middle), std::pair(middle, whole.finish)})
+      for (const auto& [from, to] :
+           {std::pair(whole.start, middle), std::pair(middle, whole.finish)})
         slices.push_back({.start = from, .finish = to, .name = "b", .category = "c"});
     }
     const auto length = [](const Slice& slice) { return slice.finish > slice.start; };

@@ -1,12 +1,11 @@
 // Traces of simulated steps in Perfetto's format, decoded by its public schema.
 #include <fmt/format.h>
 
+#include "base/gzip/gzip.h"
+#include "base/limits.h"
 #include "tests/base/perfetto/decoded.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/test.h"
-
-#include "base/gzip/gzip.h"
-#include "base/limits.h"
 
 #include "sim/report/bundle.h"
 #include "sim/report/trace.h"
