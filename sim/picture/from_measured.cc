@@ -139,7 +139,8 @@ std::string draw_two_steps(const Json& result) {
     StackedBars::Bar bar{.name = side == "a" ? "A" : "B"};
     for (const Json& term : result.at("terms")) {
       const auto part = term.at("part").get<std::string>();
-      bar.parts.push_back({part, part, amount_if_known(term, (side + "_s").c_str()).value_or(0)});
+      if (amount(term, "a_s") + amount(term, "b_s") > 0)
+        bar.parts.push_back({part, part, amount(term, (side + "_s").c_str())});
     }
     chart.bars.push_back(std::move(bar));
   }
@@ -157,37 +158,44 @@ std::string draw_measured_step(const Json& result) {
                     .unit = "ms"};
   for (const std::string side : {"predicted", "measured"}) {
     StackedBars::Bar bar{.name = side};
-    for (const auto& [kind, style] : kStyles)
+    for (const auto& [kind, style] : kStyles) {
+      double booked = 0;
       for (const Json& row : result.at("kinds"))
         if (row.at("kind") == kind)
-          bar.parts.push_back(
-              {kind, style,
-               1e3 * amount_if_known(row.at("booked"), (side + "_s").c_str()).value_or(0)});
+          booked += amount_if_known(row.at("booked"), (side + "_s").c_str()).value_or(0);
+      bar.parts.push_back({kind, style, 1e3 * booked});
+    }
     chart.bars.push_back(std::move(bar));
   }
   return draw(chart);
 }
 
 std::string draw_tasks(const Json& result) {
-  Agreement chart{.title = "Single tasks of " + result.at("program").get<std::string>(),
-                  .unit = "ms"};
+  std::vector<const Json*> rows;
   std::vector<std::string> kinds;
-  for (const Json& row : result.at("residuals")) kinds.push_back(row.at("kind").get<std::string>());
+  for (const Json& row : result.at("residuals"))
+    if (amount_if_known(row.at("each"), "measured_s").value_or(0) > 0 &&
+        amount_if_known(row.at("each"), "predicted_s").value_or(0) > 0) {
+      rows.push_back(&row);
+      kinds.push_back(row.at("kind").get<std::string>());
+    }
   const Groups groups(kinds);
-  chart.groups = groups.names();
-  for (const Json& row : result.at("residuals")) {
-    const double measured = 1e3 * amount_if_known(row.at("each"), "measured_s").value_or(0);
-    const double predicted = 1e3 * amount_if_known(row.at("each"), "predicted_s").value_or(0);
-    if (measured <= 0 || predicted <= 0) continue;
-    const auto name = row.at("name").get<std::string>();
-    chart.points.push_back({.group = groups.of(row.at("kind").get<std::string>()),
-                            .measured = measured,
-                            .predicted = predicted,
-                            .low = predicted,
-                            .high = predicted,
-                            .meaning = {name, predicted,
-                                        fmt::format("{}: predicted {:.4g} ms, measured {:.4g} ms",
-                                                    name, predicted, measured)}});
+  Agreement chart{.title = "Single tasks of " + result.at("program").get<std::string>(),
+                  .unit = "ms",
+                  .groups = groups.names()};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double measured = 1e3 * amount(rows[i]->at("each"), "measured_s");
+    const double predicted = 1e3 * amount(rows[i]->at("each"), "predicted_s");
+    const auto name = rows[i]->at("name").get<std::string>();
+    chart.points.push_back(
+        {.group = groups.of(kinds[i]),
+         .measured = measured,
+         .predicted = predicted,
+         .low = predicted,
+         .high = predicted,
+         .meaning = {name, predicted,
+                     fmt::format("{}: predicted {:.4g} ms, measured {:.4g} ms", name, predicted,
+                                 measured)}});
   }
   return draw(chart);
 }

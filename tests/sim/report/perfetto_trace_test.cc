@@ -61,7 +61,9 @@ TEST(PerfettoTraceOfStep, HasASliceForEachTaskWithinItsLayerAndPass) {
     for (const auto& slice : track.slices) {
       const bool is_task = slice.name.find(" / ") != std::string::npos;
       if (is_task && track.process != "critical path") ++found[{track.process, track.name}];
-      if (is_task && track.name == "compute") EXPECT_EQ(slice.depth, 2U) << slice.name;
+      if (is_task && track.name == "compute") {
+        EXPECT_EQ(slice.depth, 2U) << slice.name;
+      }
     }
   }
   EXPECT_EQ(found, expected);
@@ -100,8 +102,9 @@ TEST(PerfettoTraceOfStep, FlowsJoinTheSendOfAStageAndTheReceiveOfTheNext) {
     const bool is_forward = send.stream == "send_forward";
     forward += is_forward ? 1 : 0;
     for (std::size_t stage = 0; stage < 4; ++stage)
-      if (send.process == process_of(stage))
+      if (send.process == process_of(stage)) {
         EXPECT_EQ(receive.process, process_of((stage + (is_forward ? 1 : 3)) % 4));
+      }
     EXPECT_EQ(send.slice.start, receive.slice.start);
     EXPECT_EQ(send.slice.finish, receive.slice.finish);
     for (const std::string what : {"micro_batch", "bytes"})
