@@ -119,7 +119,7 @@ struct LinkGroupUse {
   Bytes most{};  ///< Bytes over the busiest of them.
   Bytes mean{};  ///< Mean over all of them.
   /// Mean use of all of them in equal parts of the step, as a part of the bandwidth. An operation
-  /// sends evenly while it lasts. Not modelled: rates that change while others come and go.
+  /// sends evenly while it lasts. Not modelled: changes of its rate; sums can thus exceed 1.
   std::vector<double> use_over_time{};
 };
 
