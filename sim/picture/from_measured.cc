@@ -78,6 +78,7 @@ std::string draw_rows(const Json& result, const char* quantity, const char* unit
   if (rows.empty())
     throw std::out_of_range(fmt::format("it has no measured {} beside a prediction", quantity));
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const Json* row : rows)
     names.push_back(files.size() > 1
                         ? std::filesystem::path(row->at("file").get<std::string>()).stem().string()

@@ -33,6 +33,7 @@ std::string name_of_class(const sim::DeviceClass& one) {
 
 std::vector<std::string_view> trace_endings() {
   std::vector<std::string_view> endings;
+  endings.reserve(kFormats.size());
   for (const Format& format : kFormats) endings.push_back(format.ending);
   return endings;
 }

@@ -35,8 +35,8 @@ class Tracer {
       processes_.push_back(writer_.add_process(name_of_class(one)));
     for (std::size_t c = 0; c < prediction_.classes.size(); ++c) add_memory(c);
     // An arrow begins at the track that comes first.
-    std::ranges::stable_partition(spans_.tracks,
-                                  [&](const SpanTrack& track) { return !has_receives(track); });
+    std::stable_partition(spans_.tracks.begin(), spans_.tracks.end(),
+                          [&](const SpanTrack& track) { return !has_receives(track); });
     for (const SpanTrack& track : spans_.tracks) add_track(track);
     add_links();
     add_disturbances();
@@ -97,6 +97,7 @@ class Tracer {
     std::vector<perfetto::Sample> all;
     for (std::size_t kind = 0; kind < memory::kMemoryKinds; ++kind) {
       std::vector<perfetto::Sample> samples;
+      samples.reserve(curve.size());
       for (const memory::Sample& sample : curve)
         samples.push_back({nanoseconds(sample.time), sample.live[kind].in_base()});
       if (all.empty()) all.resize(samples.size());

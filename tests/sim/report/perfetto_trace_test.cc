@@ -126,7 +126,7 @@ TEST(PerfettoTraceOfStep, TellsHowCommunicationsAreCarriedOut) {
   std::set<std::string> algorithms;
   for (const auto& slice : track_of(tracks(), process_of(0), "tensor").slices) {
     EXPECT_GT(std::stoll(slice.arguments.at("bytes")), 0);
-    EXPECT_EQ(slice.category, "tp_comm");
+    EXPECT_THAT(slice.category, AnyOf("tp_comm", "pp_comm"));  // gradients of the tied embedding
     algorithms.insert(slice.arguments.at("algorithm"));
   }
   std::set<std::string> used;
