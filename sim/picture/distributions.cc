@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <tuple>
 #include <utility>
 
 #include "sim/picture/chart.h"
@@ -88,16 +87,12 @@ std::string draw(const Distributions& chart) {
 }
 
 std::string draw(const Agreement& chart) {
-  double low = INFINITY;
-  double high = 0;
-  for (const Agreement::Point& point : chart.points) {
-    low = std::min({low, point.measured, point.low});
-    high = std::max({high, point.measured, point.high});
-  }
-  if (!(low < high)) std::tie(low, high) = std::pair(1.0, 10.0);
-  constexpr double kRoom = 1.2;
-  const Scale x = Scale::logarithmic(low / kRoom, high * kRoom, kLeft, kRight);
-  const Scale y = Scale::logarithmic(low / kRoom, high * kRoom, kBottom, kTop);
+  std::vector<double> values;
+  for (const Agreement::Point& point : chart.points)
+    values.insert(values.end(), {point.measured, point.predicted, point.low, point.high});
+  const Range range = around_ratios(values);
+  const Scale x = Scale::logarithmic(range.low, range.high, kLeft, kRight);
+  const Scale y = Scale::logarithmic(range.low, range.high, kBottom, kTop);
   Svg svg(kWidth, kHeight, chart.title,
           fmt::format("{} predictions over measurements", chart.points.size()));
   horizontal_axis(svg, x, "measured, " + chart.unit);

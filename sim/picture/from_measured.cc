@@ -188,15 +188,14 @@ std::string draw_tasks(const Json& result) {
     const double measured = 1e3 * amount(rows[i]->at("each"), "measured_s");
     const double predicted = 1e3 * amount(rows[i]->at("each"), "predicted_s");
     const auto name = rows[i]->at("name").get<std::string>();
-    chart.points.push_back(
-        {.group = groups.of(kinds[i]),
-         .measured = measured,
-         .predicted = predicted,
-         .low = predicted,
-         .high = predicted,
-         .meaning = {name, predicted,
-                     fmt::format("{}: predicted {:.4g} ms, measured {:.4g} ms", name, predicted,
-                                 measured)}});
+    chart.points.push_back({.group = groups.of(kinds[i]),
+                            .measured = measured,
+                            .predicted = predicted,
+                            .low = predicted,
+                            .high = predicted,
+                            .meaning = {name, predicted,
+                                        fmt::format("{}: predicted {:.4g} ms, measured {:.4g} ms",
+                                                    name, predicted, measured)}});
   }
   return draw(chart);
 }
