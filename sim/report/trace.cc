@@ -42,7 +42,7 @@ Status check_ending(const std::filesystem::path& path, std::span<const std::stri
   if (std::ranges::find(endings, ending_of(path)) != endings.end()) return {};
   return Error{Error::Code::kInvalidInput,
                fmt::format("'{}' does not say what kind of time line to write: let its name end in "
-                           "{}, or in one of these and .gz",
+                           "{}, with or without .gz",
                            path.string(), fmt::join(endings, " or "))};
 }
 
