@@ -141,7 +141,8 @@ class Compare final : public Command {
     declaration.option("--max-error", "PERCENT", limit_,
                        "Exit with code 4 if the error of the predicted step is larger.");
     declaration.output("--trace", "FILE", trace_,
-                       "Write both time lines, one above the other, for ui.perfetto.dev.");
+                       "Write both time lines, one above the other, for ui.perfetto.dev: .json or "
+                       ".json.gz.");
     declaration.count("--residuals", residuals_, 0, "How many of the largest residuals to show.");
     add_format(declaration, format_, {"text", "json", "markdown"});
     add_output(declaration, output_);
@@ -166,7 +167,7 @@ class Compare final : public Command {
     if (!limit_.empty()) {
       FORESHARD_ASSIGN(limit, percentage(limit_));
     }
-    FORESHARD_TRY(refuse_trace(trace_, output_));
+    FORESHARD_TRY(refuse_trace(trace_, output_, std::array<std::string_view, 1>{".json"}));
     FORESHARD_ASSIGN(const auto comparison, compared(environment));
     const std::string text =
         format_ == "json" ? compare::to_json(comparison)

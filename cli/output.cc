@@ -20,6 +20,8 @@
 #include "base/printable.h"
 #include "base/progress.h"
 
+#include "sim/report/trace.h"
+
 namespace foreshard::cli {
 namespace {
 
@@ -104,10 +106,15 @@ Status refuse_same_place(std::string_view first_option, const std::string& first
                            second_option, first)};
 }
 
-Status refuse_trace(const std::string& trace, const std::string& output) {
+Status refuse_trace(const std::string& trace, const std::string& output,
+                    std::span<const std::string_view> endings) {
+  if (trace.empty()) return {};
   if (trace == "-")
     return Error{Error::Code::kInvalidInput, "--trace: a time line goes to a file, not to stdout"};
-  return refuse_same_place("--output", output, "--trace", trace);
+  FORESHARD_TRY(refuse_same_place("--output", output, "--trace", trace));
+  auto known = report::check_ending(trace, endings);
+  if (known.ok()) return known;
+  return Error{known.error().code, "--trace: " + known.error().message};
 }
 
 Paper paper_for(const std::string& path) {

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -35,8 +36,10 @@ Status write_result(const std::string& path, std::string_view text);
 Status refuse_same_place(std::string_view first_option, const std::string& first,
                          std::string_view second_option, const std::string& second);
 
-/// An error if --trace names stdout or the file of the result.
-Status refuse_trace(const std::string& trace, const std::string& output);
+/// An error if --trace names stdout, the file of the result, or a file whose name has none of the
+/// `endings` (sim/report/trace.h).
+Status refuse_trace(const std::string& trace, const std::string& output,
+                    std::span<const std::string_view> endings);
 
 /// The paper of a text for people that write_result() writes to `path`. Its width is that of the
 /// terminal, or COLUMNS of the environment where it is set, from 80 to 140; elsewhere the usual

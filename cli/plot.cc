@@ -14,10 +14,11 @@ namespace {
 class Plot final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.required_argument("RESULT", result_,
-                                  "What simulate --bundle wrote, or simulate, search, study or "
-                                  "topology collectives with --format json; - reads stdin. Or a "
-                                  "study, which is simulated.");
+    declaration.required_argument(
+        "RESULT", result_,
+        "What simulate --bundle wrote, or simulate, search, study, compare, "
+        "elastic, accuracy or topology collectives with --format json; - "
+        "reads stdin. Or a study, which is simulated.");
     std::string choices;
     std::set<std::string_view> told;
     for (const picture::Kind& kind : picture::kinds())

@@ -15,6 +15,7 @@
 #include "sim/report/predict.h"
 #include "sim/report/report.h"
 #include "sim/report/text.h"
+#include "sim/report/trace.h"
 
 namespace foreshard::cli {
 namespace {
@@ -41,7 +42,9 @@ class Simulate final : public Command {
                       "Of a graph with conditions: steps whose branches are drawn anew, for their "
                       "mean and percentiles.");
     declaration.output("--trace", "FILE", trace_,
-                       "Write a time line for ui.perfetto.dev to this file.");
+                       "Write a time line for ui.perfetto.dev to this file: .pftrace, with flows, "
+                       "memory and use of links, or .json, for other viewers; .gz behind it "
+                       "compresses.");
     declaration.output(
         "--bundle", "FILE", bundle_,
         "Write the result with its time line, memory over time and loads of links to "
@@ -53,7 +56,7 @@ class Simulate final : public Command {
 
   Result<ExitCode> run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
-    FORESHARD_TRY(refuse_trace(trace_, output_));
+    FORESHARD_TRY(refuse_trace(trace_, output_, report::trace_endings()));
     if (bundle_ == "-") return fail("--bundle: a bundle goes to a file, not to stdout");
     FORESHARD_TRY(refuse_same_place("--output", output_, "--bundle", bundle_));
     FORESHARD_TRY(refuse_same_place("--trace", trace_, "--bundle", bundle_));

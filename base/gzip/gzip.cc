@@ -78,28 +78,70 @@ Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes 
   return text;
 }
 
-std::string gzip(std::string_view text) {
-  constexpr int kMemory = 9;  // the most: it saves time
+struct Gzip::State {
   z_stream stream{};
-  FORESHARD_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
-                               Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string packed;
-  std::array<char, 1 << 16> block{};
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    // zlib takes the bytes as its own, but does not write to them.
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    stream.avail_in =
-        static_cast<uInt>(std::min<std::size_t>(text.size(), std::numeric_limits<uInt>::max()));
-    const uInt given = stream.avail_in;
-    stream.next_out = reinterpret_cast<Bytef*>(block.data());
-    stream.avail_out = static_cast<uInt>(block.size());
-    status = deflate(&stream, given == text.size() ? Z_FINISH : Z_NO_FLUSH);
-    text.remove_prefix(given - stream.avail_in);
-    packed.append(block.data(), block.size() - stream.avail_out);
+
+  // Takes all of `piece` with `flush`.
+  std::string deflated(std::string_view piece, int flush) {
+    std::string packed;
+    std::array<char, 1 << 16> block{};
+    int status = Z_OK;
+    do {
+      // zlib takes the bytes as its own, but does not write to them.
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+      stream.avail_in =
+          static_cast<uInt>(std::min<std::size_t>(piece.size(), std::numeric_limits<uInt>::max()));
+      const uInt given = stream.avail_in;
+      stream.next_out = reinterpret_cast<Bytef*>(block.data());
+      stream.avail_out = static_cast<uInt>(block.size());
+      status = deflate(&stream, given == piece.size() ? flush : Z_NO_FLUSH);
+      piece.remove_prefix(given - stream.avail_in);
+      packed.append(block.data(), block.size() - stream.avail_out);
+    } while (flush == Z_FINISH ? status != Z_STREAM_END : !piece.empty() || stream.avail_out == 0);
+    return packed;
   }
-  FORESHARD_CHECK(deflateEnd(&stream) == Z_OK);
-  return packed;
+};
+
+Gzip::Gzip() : state_(std::make_unique<State>()) {
+  constexpr int kMemory = 9;  // the most: it saves time
+  FORESHARD_CHECK(deflateInit2(&state_->stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow,
+                               kMemory, Z_DEFAULT_STRATEGY) == Z_OK);
+}
+
+Gzip::Gzip(Gzip&&) noexcept = default;
+
+Gzip::~Gzip() {
+  if (state_) deflateEnd(&state_->stream);
+}
+
+std::string Gzip::append(std::string_view piece) {
+  return state_->deflated(piece, Z_NO_FLUSH);
+}
+
+std::string Gzip::finish() {
+  return state_->deflated({}, Z_FINISH);
+}
+
+std::string gzip(std::string_view text) {
+  Gzip packer;
+  std::string packed = packer.append(text);
+  return packed += packer.finish();
+}
+
+Result<NewFileByName> NewFileByName::begin(const std::filesystem::path& path) {
+  FORESHARD_ASSIGN(auto file, NewFile::begin(path));
+  NewFileByName result(std::move(file));
+  if (path.extension() == ".gz") result.packed_.emplace();
+  return result;
+}
+
+Status NewFileByName::append(std::string_view bytes) {
+  return packed_ ? file_.append(packed_->append(bytes)) : file_.append(bytes);
+}
+
+Status NewFileByName::finish() {
+  if (packed_) FORESHARD_TRY(file_.append(packed_->finish()));
+  return file_.finish();
 }
 
 }  // namespace foreshard

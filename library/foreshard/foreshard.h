@@ -133,7 +133,8 @@ enum class Engine {
 
 struct PredictOptions {
   Engine engine = Engine::kFluid;
-  std::string trace = {};  ///< File for a timeline to view in ui.perfetto.dev; empty: none.
+  std::string trace =
+      {};  ///< File (.pftrace, .json) for a timeline to view in ui.perfetto.dev; empty: none.
 };
 
 /// The time of the device that finishes last, by use, in seconds; the parts sum to the step.

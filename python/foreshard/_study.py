@@ -135,7 +135,7 @@ class Study:
             draws: Of a graph with conditions: steps whose branches are drawn anew.
             granularity: "flat" or "stepwise" (each message of a collective is a flow).
             fold: Simulate one device of each class of equal ones, not all.
-            trace: File for a time line to view in ui.perfetto.dev.
+            trace: File (.pftrace, .json) for a time line to view in ui.perfetto.dev.
             engine: "fluid". ("simgrid" needs another process: the command foreshard has it.)
 
         Raises:

@@ -187,7 +187,9 @@ const Record<Spread>& record_of(const Spread*) {
 const Record<Parts>& record_of(const Parts*) {
   static const auto record = [] {
     Record<Parts> all("parts", "Where the time went; means over the histories.");
-    for (const PartName& name : kPartNames) std::move(all).field(name.key, name.part, name.doc);
+    for (const PartName& name : kPartNames)
+      // NOLINTNEXTLINE(bugprone-use-after-move): field() gives the record itself back
+      std::move(all).field(name.key, name.part, name.doc);
     return all;
   }();
   return record;
@@ -230,6 +232,7 @@ const Record<PolicyReport>& record_of(const PolicyReport*) {
           .field("goodput_at_most", known(simulated, &Of::goodput))
           .field("time_s", known(exact, &Of::time))
           .field("time_s_at_least", known(simulated, &Of::time))
+          .field("times_s_at_least", known(simulated, &Of::times), "Of each history, ascending.")
           .field("parts", known(simulated, &Of::parts))
           .field("failures", of(&Of::failures), "Failures of the machine.")
           .field("interruptions", of(&Of::interrupted), "Failures that stopped the run.")

@@ -220,8 +220,8 @@ class Machine {
   std::vector<Failure> given_;
 };
 
-Spread spread_of(std::vector<Seconds> times) {
-  std::ranges::sort(times);
+// \pre `times` are sorted.
+Spread spread_of(const std::vector<Seconds>& times) {
   Seconds sum;
   for (const Seconds time : times) sum += time;
   const auto count = static_cast<double>(times.size());
@@ -288,7 +288,9 @@ Result<PolicyFigures> figures_of(Policy policy, const Machine& machine, StudyPla
                     result.histories - figures.finished, result.histories, kLongest);
     return figures;
   }
-  figures.time = spread_of(std::move(times));
+  std::ranges::sort(times);
+  figures.time = spread_of(times);
+  figures.times = std::move(times);
   figures.goodput = result.ideal() / figures.time.mean;
   const sim::Prediction& prediction = plans.prediction();
   if (prediction.expense.rent)

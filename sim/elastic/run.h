@@ -65,7 +65,9 @@ struct PolicyFigures {
   std::int64_t finished = 0;  ///< Number of histories that finished.
   double goodput = 0;  ///< Counts causes with a rate only: an upper bound if others have none.
   Spread time{};       ///< Set only if all histories finished.
-  Parts parts{};       ///< Mean over the histories; so are the numbers below.
+  /// Time of each history, ascending; empty unless all finished.
+  std::vector<Seconds> times{};
+  Parts parts{};  ///< Mean over the histories; so are the numbers below.
   double failures = 0;
   double interrupted = 0;
   double checkpoints = 0;

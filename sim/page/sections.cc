@@ -357,6 +357,7 @@ void add_side_by_side(Document& to, const Json& result) {
                             ? "The intervals overlap: a machine may order them otherwise."
                             : "The intervals do not overlap.");
   }
+  if (!result.at("terms").empty()) charts(to, result, {"compare"});
   for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)}) {
     to.paragraph(fmt::format("{}: {} on {}, {}", name, side->at("model").get<std::string>(),
                              side->at("cluster").get<std::string>(),
@@ -450,17 +451,115 @@ void add_advice(Document& to, const Json& result) {
     to.warning("It was stopped before all candidates were simulated.");
 }
 
+std::string days_words(const Json& seconds) {
+  constexpr double kSecondsPerDay = 86400;
+  return seconds.is_null() ? "unknown" : fmt::format("{:.3g}", number(seconds) / kSecondsPerDay);
+}
+
+void add_elastic(Document& to, const Json& result) {
+  to.heading("A run on a machine that fails: " + result.at("name").get<std::string>());
+  to.paragraph(fmt::format(
+      "{} on {}: {}, {} days without failures and checkpoints; {} histories of each policy.",
+      result.at("model").get<std::string>(), result.at("cluster").get<std::string>(),
+      result.at("strategy").get<std::string>(), days_words(result.at("ideal_s")),
+      result.at("histories").get<std::int64_t>()));
+  std::vector<Row> rows;
+  bool is_known = false;
+  for (const Json& policy : result.at("policies")) {
+    const Json& time = policy.at("time_s_at_least");
+    const auto days = [&](const char* key) {
+      return Cell{time.is_null() ? "unknown" : days_words(time.at(key)), true};
+    };
+    is_known |= !time.is_null();
+    const Json& goodput = policy.at("goodput_at_most");
+    rows.push_back(
+        {{policy.at("policy").get<std::string>()},
+         {goodput.is_null() ? "unknown" : fmt::format("{:.1f} %", 100 * number(goodput)), true},
+         days("mean"),
+         days("p10"),
+         days("median"),
+         days("p90"),
+         {usd_words(policy.at("rent_usd_at_least")), true},
+         {policy.at("unknown").get<std::string>()}});
+  }
+  if (is_known) charts(to, result, {"days", "goodput"});
+  to.table({{"policy"},
+            {"goodput", true},
+            {"days, mean", true},
+            {"10th percentile", true},
+            {"median", true},
+            {"90th percentile", true},
+            {"rent", true},
+            {"remarks"}},
+           rows);
+  std::vector<std::string> uncounted;
+  for (const Json& cause : result.at("without_rate")) uncounted.push_back(cause.get<std::string>());
+  if (!uncounted.empty())
+    to.warning("Nobody has counted " + join(uncounted) +
+               ": with them, times are longer and goodput is smaller.");
+}
+
+void add_accuracy(Document& to, const Json& result) {
+  to.heading("Predictions beside measurements");
+  const Json& overall = result.at("summaries").at("overall");
+  to.paragraph(fmt::format("{} rows, {} of them predicted.", overall.at("rows").get<std::int64_t>(),
+                           overall.at("ok").get<std::int64_t>()));
+  for (const auto& [quantity, kind] :
+       {std::pair("time", "accuracy"), std::pair("memory", "memory")})
+    if (std::ranges::any_of(result.at("rows"), [&, what = quantity](const Json& row) {
+          return row.at("quantity") == what && row.at("status") == "ok";
+        }))
+      charts(to, result, {kind});
+  std::vector<Row> rows;
+  for (const auto& [file, summary] : result.at("summaries").at("files").items()) {
+    const auto percent = [&, &of = summary](const char* key) {
+      const Json& value = of.at(key);
+      return Cell{value.is_null() ? "" : fmt::format("{:.1f} %", value.get<double>()), true};
+    };
+    rows.push_back({{std::filesystem::path(file).filename().string()},
+                    {std::to_string(summary.at("ok").get<std::int64_t>()), true},
+                    percent("mape_pct"),
+                    percent("interval_coverage_pct")});
+  }
+  to.table({{"table"}, {"predicted rows", true}, {"mean error", true}, {"in the interval", true}},
+           rows);
+}
+
+void add_comparison(Document& to, const Json& result) {
+  const Json& step = result.at("step");
+  to.heading(result.at("program").get<std::string>() + ", predicted and measured");
+  to.verdict(fmt::format("{} predicted, {} measured.", time_words(step.at("predicted_s")),
+                         time_words(step.at("measured_s"))),
+             step.at("error_pct").is_null() ? ""
+                                            : fmt::format("The prediction is {:+.1f} % off.",
+                                                          step.at("error_pct").get<double>()));
+  charts(to, result, {"compare", "tasks"});
+  std::vector<Row> rows;
+  for (const char* list : {"kinds", "residuals"})
+    for (const Json& row : result.at(list)) {
+      const Json& time = row.at("per_rank");
+      rows.push_back({{row.at("kind").get<std::string>()},
+                      {row.at("name").get<std::string>()},
+                      {time_words(time.at("predicted_s")), true},
+                      {time_words(time.at("measured_s")), true}});
+    }
+  to.table({{"kind"}, {"task"}, {"predicted", true}, {"measured", true}}, rows, 40);
+}
+
 }  // namespace
 
 std::span<const Section> sections() {
-  static constexpr std::array<Section, 7> kSections{
+  static constexpr std::array<Section, 10> kSections{
       {{"foreshard.prediction/1", add_verdict},
        {"foreshard.sweep/1", add_sweep},
        {"foreshard.search/1", add_search},
        {"foreshard.side_by_side/1", add_side_by_side},
+       {"foreshard.elastic/1", add_elastic},
+       {"foreshard.comparison/1", add_comparison},
        {"foreshard.advice/1", add_advice},
        {"foreshard.prediction/1", add_step},
-       {"foreshard.collectives/1", add_collective_curve}}};
+       {"foreshard.collectives/1", add_collective_curve},
+       {"foreshard.accuracy/1", add_accuracy}}};
   return kSections;
 }
 

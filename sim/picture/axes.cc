@@ -12,25 +12,11 @@
 namespace foreshard::picture {
 namespace {
 
-struct Range {
-  double low = 0;
-  double high = 0;
-};
-
 // The smallest range with all values, and a twentieth of room on both sides.
 Range around(const std::vector<double>& values) {
   const auto [low, high] = std::ranges::minmax(values);
   const double room = high > low ? 0.05 * (high - low) : std::max(0.05 * std::abs(low), 1e-12);
   return {low - room, high + room};
-}
-
-// A range that a logarithmic scale can have.
-Range around_ratios(const std::vector<double>& values) {
-  const auto [low, high] = std::ranges::minmax(values);
-  const double room = high > low ? std::pow(high / low, 0.03) : 2;
-  constexpr double kLeast = 1e-300;  // Smaller and larger values than a double holds stand outside.
-  const double first = std::max(low / room, kLeast);
-  return {first, std::clamp(high * room, 2 * first, std::max(2 * first, 1 / kLeast))};
 }
 
 // Whether another point is at least as good in both, and better in one.
@@ -136,8 +122,8 @@ std::string draw(const Curve& chart) {
     xs.push_back(point.x);
     ys.push_back(point.y);
   }
-  const Range x_range = xs.empty() ? Range{1, 10} : around_ratios(xs);
-  const Range y_range = ys.empty() ? Range{1, 10} : around_ratios(ys);
+  const Range x_range = around_ratios(xs);
+  const Range y_range = around_ratios(ys);
   const Scale x = Scale::logarithmic(x_range.low, x_range.high, kLeft, kRight);
   const Scale y = Scale::logarithmic(y_range.low, y_range.high, kBottom, kTop);
   Svg svg(kWidth, kHeight, chart.title, chart.y_axis + " over " + chart.x_axis);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/picture/svg.h"
+
 namespace foreshard::picture {
 
 /// A whole, the parts that are lost of it one after another, and what is left.
@@ -131,5 +133,40 @@ struct Curve {
   std::vector<Point> points = {};
 };
 std::string draw(const Curve& chart);
+
+/// How amounts vary: for each of several series, the share of its values that are at most an
+/// amount.
+struct Distributions {
+  struct Series {
+    std::string name = {};
+    std::vector<double> values = {};  ///< Ascending.
+    std::vector<Meaning> marks = {};  ///< Values of the series that are pointed out.
+  };
+  std::string title = {};
+  std::string x_axis = {};
+  std::string y_axis = {};
+  std::vector<Series> series = {};
+};
+std::string draw(const Distributions& chart);
+
+/// Predictions over measurements, both on the same logarithmic axis; on the diagonal they agree.
+/// Each group has a colour and a shape.
+struct Agreement {
+  struct Point {
+    std::size_t group = 0;
+    double measured = 0;  ///< > 0, as the predictions.
+    double predicted = 0;
+    double low = 0;  ///< Interval of the prediction.
+    double high = 0;
+    Meaning meaning = {};
+  };
+  std::string title = {};
+  std::string unit = {};
+  std::vector<std::string> groups = {};
+  std::vector<Point> points = {};
+};
+/// Groups that a chart can tell apart.
+inline constexpr std::size_t kMostGroups = 12;
+std::string draw(const Agreement& chart);
 
 }  // namespace foreshard::picture

@@ -16,6 +16,7 @@
 
 #include "sim/picture/chart.h"
 #include "sim/picture/internal/from_bundle.h"
+#include "sim/picture/internal/from_measured.h"
 #include "sim/picture/internal/numbers.h"
 
 namespace foreshard::picture {
@@ -199,7 +200,7 @@ struct DrawnKind {
   Kind kind;
   std::string (*draw)(const Json& result);
 };
-constexpr std::array<DrawnKind, 10> kKinds{{
+constexpr std::array<DrawnKind, 17> kKinds{{
     {{"waterfall", "foreshard.prediction/1", "where the peak of the devices is lost"},
      draw_waterfall},
     {{"memory", "foreshard.prediction/1", "the peak of each class of devices, by kind"},
@@ -215,6 +216,13 @@ constexpr std::array<DrawnKind, 10> kKinds{{
     {{"memory", "foreshard.search/1", "strategies by time and peak memory"}, draw_search_memory},
     {{"pareto", "foreshard.sweep/1", "points of a study by time and price"}, draw_sweep},
     {{"curve", "foreshard.collectives/1", "bus bandwidth over size"}, draw_collectives},
+    {{"days", "foreshard.elastic/1", "how the days of a run vary, by policy"}, draw_days},
+    {{"goodput", "foreshard.elastic/1", "how goodput varies, by policy"}, draw_goodput},
+    {{"accuracy", "foreshard.accuracy/1", "predictions over measurements"}, draw_accuracy},
+    {{"memory", "foreshard.accuracy/1", "predictions over measurements"}, draw_memory_accuracy},
+    {{"compare", "foreshard.side_by_side/1", "two steps by parts"}, draw_two_steps},
+    {{"compare", "foreshard.comparison/1", "the measured step by parts"}, draw_measured_step},
+    {{"tasks", "foreshard.comparison/1", "single tasks, predicted over measured"}, draw_tasks},
 }};
 
 Error invalid(std::string message) {
@@ -232,8 +240,8 @@ Error refusal(const std::string& schema, std::string_view kind) {
   return invalid(
       schema.empty()
           ? std::string("it is no result of foreshard: write one with --format json")
-          : fmt::format("a result of the kind {} has no picture: those of simulate, search, study "
-                        "and topology collectives have one",
+          : fmt::format("a result of the kind {} has no picture: those of simulate, search, study, "
+                        "compare, elastic, accuracy and topology collectives have one",
                         word_for(schema)));
 }
 

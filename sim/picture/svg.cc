@@ -34,6 +34,13 @@ text { font: 12px system-ui, sans-serif; fill: #222 }
 .pp_comm, .parameters { fill: #0072b2 }
 .dp_comm { fill: #009e73 }
 .host, .buffers { fill: #999 }
+.series0 { fill: #0072b2; color: #0072b2 }
+.series1 { fill: #e69f00; color: #e69f00 }
+.series2 { fill: #009e73; color: #009e73 }
+.series3 { fill: #cc79a7; color: #cc79a7 }
+.series4 { fill: #56b4e9; color: #56b4e9 }
+.series5 { fill: #d55e00; color: #d55e00 }
+.steps { fill: none; stroke: currentColor; stroke-width: 2 }
 .whole { fill: #ccc }
 .rest { fill: #444 }
 @media (prefers-color-scheme: dark) {

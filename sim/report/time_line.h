@@ -14,6 +14,7 @@
 #include "base/record/forward.h"
 #include "base/units.h"
 
+#include "sim/report/spans.h"
 #include "sim/simulate/prediction.h"
 #include "strategies/program/ir/program.h"
 
@@ -41,14 +42,8 @@ struct TimeLineTrack {
   std::vector<TimeLineLevel> levels{};
 };
 
-/// What a span is.
-struct TimeLineName {
-  std::string name;   ///< "forward", "layer.forward", "layer.forward / mlp up".
-  std::string style;  ///< Part of the step or kind of pass, by which it is coloured: "tp_comm".
-};
-
 struct TimeLine {
-  std::vector<TimeLineName> names;
+  std::vector<SpanName> names;
   std::vector<TimeLineTrack> tracks;
 };
 
@@ -58,7 +53,7 @@ TimeLine time_line_of(const sim::Prediction& prediction, const program::Program&
 
 const record::Record<TimeLineLevel>& record_of(const TimeLineLevel*);
 const record::Record<TimeLineTrack>& record_of(const TimeLineTrack*);
-const record::Record<TimeLineName>& record_of(const TimeLineName*);
+const record::Record<SpanName>& record_of(const SpanName*);
 const record::Record<TimeLine>& record_of(const TimeLine*);
 
 }  // namespace foreshard::report

@@ -1,184 +1,57 @@
-// Writes the timeline of a step as a trace file (trace.h), for predict.cc. Times in the file are
-// microseconds.
+// Chooses the format of a trace (trace.h), for predict.cc.
 #include "sim/report/trace.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
+#include <array>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
 
-#include "base/file.h"
+#include "sim/report/internal/trace_formats.h"
 
 namespace foreshard::report {
 namespace {
 
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// The host is thread 0, stream s is thread s + 1.
-int thread_of(std::int32_t stream) {
-  return stream < 0 ? 0 : stream + 1;
-}
-
-std::string_view category_of(const program::Task& task) {
-  if (std::holds_alternative<program::Communication>(task.body)) return "communication";
-  if (std::holds_alternative<Kernel>(task.body)) return task.optimizer ? "optimizer" : "compute";
-  return "host";
-}
-
-// Rounds to whole nanoseconds. Both ends of a slice are rounded, and its length is their
-// difference: so a slice never begins before the previous one on its track ends.
-std::int64_t nanoseconds(Seconds time) {
-  return std::llround(time / 1_ns);
-}
-
-std::string microseconds(std::int64_t nanoseconds) {
-  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
-}
-
-class Writer {
- public:
-  Writer(NewFile& file, const program::Program& program) : file_(file) {
-    for (const program::Block& block : program.blocks) {
-      std::vector<Words> words;
-      for (const program::Task& task : block.tasks)
-        words.push_back({json_text(task.name), category_of(task)});
-      blocks_.push_back({json_text(block.name), std::move(words)});
-    }
-    out_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
-  }
-
-  void name_process(std::size_t process, const sim::DeviceClass& one) {
-    const std::string name =
-        fmt::format("{}: rank {}{}", one.role, one.representative,
-                    one.count > 1 ? fmt::format(" and {} like it", one.count - 1) : "");
-    metadata(process, 0, "process_name", fmt::format("{{\"name\":{}}}", json_text(name)));
-    metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
-  }
-
-  void name_thread(std::int32_t process, std::int32_t stream, std::string_view name) {
-    metadata(static_cast<std::size_t>(process), thread_of(stream), "thread_name",
-             fmt::format("{{\"name\":{}}}", json_text(name)));
-  }
-
-  void task(const sim::TimelineEntry& entry) {
-    const auto& [block, tasks] = blocks_[static_cast<std::size_t>(entry.block)];
-    const Words& words = tasks[static_cast<std::size_t>(entry.task)];
-    slice(static_cast<std::size_t>(entry.device_class), thread_of(entry.stream),
-          {nanoseconds(entry.start), nanoseconds(entry.finish)}, words.name, words.category,
-          fmt::format("{{\"block\":{},\"layer\":{},\"chunk\":{},\"micro_batch\":{}}}", block,
-                      entry.layer, entry.chunk, entry.micro_batch));
-  }
-
-  // Disturbances of the step: one process, with one thread per kind, or several threads if several
-  // disturbances of a kind overlap in time.
-  void disturbances(std::size_t process, const sim::Prediction& prediction) {
-    metadata(process, 0, "process_name", "{\"name\":\"disturbances\"}");
-    metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
-    std::vector<const disturbance::Hit*> hits;
-    for (const disturbance::Hit& hit : prediction.disturbances->hits)
-      if (hit.at <= prediction.step) hits.push_back(&hit);
-    std::ranges::stable_sort(hits, {}, [](const disturbance::Hit* hit) { return hit->at; });
-    struct Track {
-      std::string kind;
-      std::int64_t free_from;
-    };
-    std::vector<Track> tracks;
-    for (const disturbance::Hit* hit : hits) {
-      const Slice when{nanoseconds(hit->at), nanoseconds(std::min(hit->until, prediction.step))};
-      auto track = std::ranges::find_if(tracks, [&](const Track& each) {
-        return each.kind == hit->kind && each.free_from <= when.start;
-      });
-      if (track == tracks.end()) {
-        track = tracks.insert(tracks.end(), {hit->kind, 0});
-        metadata(process, static_cast<int>(track - tracks.begin()), "thread_name",
-                 fmt::format("{{\"name\":{}}}", json_text(hit->kind)));
-      }
-      track->free_from = when.finish;
-      slice(process, static_cast<int>(track - tracks.begin()), when, json_text(hit->effect),
-            "disturbance",
-            fmt::format("{{\"count\":{},\"who\":{}}}", hit->count,
-                        json_text(fmt::format("{}", fmt::join(hit->who, ", ")))));
-    }
-  }
-
-  /// \return the first error of the file.
-  Status end() {
-    out_ += "\n]}\n";
-    flush();
-    return status_;
-  }
-
- private:
-  struct Words {
-    std::string name;  ///< Quoted.
-    std::string_view category;
-  };
-
-  struct Slice {
-    std::int64_t start;  ///< Nanoseconds.
-    std::int64_t finish;
-  };
-
-  void slice(std::size_t process, int thread, const Slice& when, std::string_view name,
-             std::string_view category, std::string_view args) {
-    next(
-        fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
-                    "\"cat\":\"{}\",\"args\":{}}}",
-                    process, thread, microseconds(when.start),
-                    microseconds(when.finish - when.start), name, category, args));
-  }
-
-  void metadata(std::size_t process, int thread, std::string_view what, std::string_view args) {
-    next(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{}}}", process,
-                     thread, what, args));
-  }
-
-  void next(std::string_view event) {
-    out_ += std::exchange(first_, false) ? "\n" : ",\n";
-    out_ += event;
-    constexpr std::size_t kPiece = 1 << 20;
-    if (out_.size() > kPiece) flush();
-  }
-
-  void flush() {
-    if (status_.ok()) status_ = file_.append(out_);
-    out_.clear();
-  }
-
-  NewFile& file_;
-  std::string out_;
-  Status status_;
-  std::vector<std::pair<std::string, std::vector<Words>>> blocks_;
-  bool first_ = true;
+struct Format {
+  std::string_view ending;
+  Status (*write)(NewFileByName&, const sim::Prediction&, const program::Program&);
 };
+
+constexpr auto kFormats = std::to_array<Format>({
+    {".json", write_json_trace},
+    {".pftrace", write_perfetto_trace},
+});
+
+std::string ending_of(const std::filesystem::path& path) {
+  return (path.extension() == ".gz" ? path.stem() : path).extension().string();
+}
 
 }  // namespace
 
+std::string name_of_class(const sim::DeviceClass& one) {
+  return fmt::format("{}: rank {}{}", one.role, one.representative,
+                     one.count > 1 ? fmt::format(" and {} like it", one.count - 1) : "");
+}
+
+std::vector<std::string_view> trace_endings() {
+  std::vector<std::string_view> endings;
+  endings.reserve(kFormats.size());
+  for (const Format& format : kFormats) endings.push_back(format.ending);
+  return endings;
+}
+
+Status check_ending(const std::filesystem::path& path, std::span<const std::string_view> endings) {
+  if (std::ranges::find(endings, ending_of(path)) != endings.end()) return {};
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("'{}' does not say what kind of time line to write: let its name end in "
+                           "{}, with or without .gz",
+                           path.string(), fmt::join(endings, " or "))};
+}
+
 Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
                    const program::Program& program) {
-  FORESHARD_ASSIGN(auto file, NewFile::begin(path));
-  Writer writer(file, program);
-  for (std::size_t i = 0; i < prediction.classes.size(); ++i)
-    writer.name_process(i, prediction.classes[i]);
-  std::set<std::pair<std::int32_t, std::int32_t>> threads;
-  for (const sim::TimelineEntry& entry : prediction.timeline)
-    threads.emplace(entry.device_class, std::max(entry.stream, -1));
-  for (const auto& [process, stream] : threads)
-    writer.name_thread(
-        process, stream,
-        stream < 0 ? "host" : program.streams[static_cast<std::size_t>(stream)].name);
-  for (const sim::TimelineEntry& entry : prediction.timeline) writer.task(entry);
-  if (prediction.disturbances) writer.disturbances(prediction.classes.size(), prediction);
-  FORESHARD_TRY(writer.end());
+  FORESHARD_TRY(check_ending(path, trace_endings()));
+  const auto* format = std::ranges::find(kFormats, ending_of(path), &Format::ending);
+  FORESHARD_ASSIGN(auto file, NewFileByName::begin(path));
+  FORESHARD_TRY(format->write(file, prediction, program));
   return file.finish();
 }
 

@@ -1,10 +1,18 @@
 /// \file
-/// The timeline of a step in the Trace Event Format, which Chrome and ui.perfetto.dev open: one
-/// process per class of devices, one thread per stream, one complete event per task. Source: "Trace
-/// Event Format", Google, 2016.
+/// The timeline of a step as a file for viewers of traces. The ending of its name says which:
+///  - .pftrace: Perfetto's own format (base/perfetto/perfetto.h), for ui.perfetto.dev: kernels
+///  within
+///    layers within passes, arrows from sends to their receives, bytes and algorithm of
+///    communications, counters of memory and of the use of links;
+///  - .json: the Trace Event Format, which more viewers open: one process per class of devices, one
+///    thread per stream, one complete event per task.
+/// With .gz behind it, gzip compresses the file.
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -13,8 +21,14 @@
 
 namespace foreshard::report {
 
-/// Writes `prediction.timeline` task by task, whatever its size, as a NewFile (base/file.h).
-/// \return kIo; then there is no new file.
+/// ".json", ".pftrace"
+std::vector<std::string_view> trace_endings();
+
+/// \return kInvalidInput, with the endings, if the name has none of them, before .gz or not.
+Status check_ending(const std::filesystem::path& path, std::span<const std::string_view> endings);
+
+/// Writes the timeline, whatever its size, as a NewFile (base/file.h).
+/// \return kIo, or the error of check_ending; then there is no new file.
 Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
                    const program::Program& program);
 

@@ -62,10 +62,6 @@ Category category_of(const program::Task& task) {
   return kHost;
 }
 
-const program::Role& role_of(const Program& program, const BuiltWorkload& built, std::size_t c) {
-  return program.roles[static_cast<std::size_t>(built.role_of_class[c])];
-}
-
 // The time at which everything that the instance waits for, except its launch, was done.
 Seconds ready_of(const program::Expansion& expansion, const ClassTimes& times, std::size_t i) {
   Seconds ready;
@@ -230,99 +226,11 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
 
 namespace {
 
-// "node3/nic0 -> leaf1" as "node*/nic* -> leaf*".
-std::string without_numbers(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit)
-      result += c;
-    else if (!result.ends_with('*'))
-      result += '*';
-  }
-  return result;
+bool happened(Seconds time) {
+  return std::isfinite(time.in_base());
 }
 
 }  // namespace
-
-namespace {
-
-bool is_done(Seconds finish) {
-  return std::isfinite(finish.in_base());
-}
-
-// Bytes over each link of the cluster. An operation counts once, with the lowest of its ranks.
-std::vector<double> bytes_over_links(const ClusterView& cluster, const Program& program,
-                                     const Communicators& communicators,
-                                     const CommunicatorForms& forms, const Folding& folding,
-                                     const BuiltWorkload& built, const engine::Timeline& times) {
-  // class -> (endpoint, bytes) -> operations that were done
-  std::vector<std::map<std::pair<std::int32_t, double>, double>> done(built.expansions.size());
-  for (std::size_t c = 0; c < done.size(); ++c) {
-    const program::Role& role = role_of(program, built, c);
-    const auto& instances = built.expansions[c]->instances;
-    for (std::size_t i = 0; i < instances.size(); ++i) {
-      const program::Task& task = program::task_of(program, role, instances[i]);
-      const auto* operation = std::get_if<Communication>(&task.body);
-      if (operation == nullptr || !is_done(end_of(built, times, c, i))) continue;
-      const auto block = role.calls[static_cast<std::size_t>(instances[i].call)].block.index();
-      const std::int32_t endpoint =
-          communicators.endpoint_of_task[block][static_cast<std::size_t>(instances[i].task)];
-      done[c][{endpoint, operation->bytes.in_base()}] += 1;
-    }
-  }
-  std::vector<double> crossing(cluster.links().size());
-  for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {
-    const auto of_class = static_cast<std::size_t>(folding.class_of_rank[rank]);
-    for (const auto& [key, operations] : done[of_class]) {
-      const std::int32_t endpoint = key.first;
-      const double sent = operations * key.second;
-      const std::int32_t found = communicators.of_rank[static_cast<std::size_t>(endpoint)][rank];
-      const auto communicator = static_cast<std::size_t>(found);
-      if (found == Communicators::kNone ||
-          communicators.all[communicator].ranks.front() != static_cast<std::int32_t>(rank))
-        continue;
-      const comm::FlatCollective& form = forms.at(communicator, Bytes::from_base(key.second));
-      forms.each_load(communicator, form, [&](LinkId link, double bytes_per_byte) {
-        crossing[link.index()] += sent * bytes_per_byte;
-      });
-    }
-  }
-  return crossing;
-}
-
-}  // namespace
-
-std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster, const Program& program,
-                                         const Communicators& communicators,
-                                         const CommunicatorForms& forms, const Folding& folding,
-                                         const BuiltWorkload& built,
-                                         const engine::Timeline& times) {
-  const std::vector<double> crossing =
-      bytes_over_links(cluster, program, communicators, forms, folding, built, times);
-  std::map<std::pair<std::string, double>, LinkGroupUse> groups;
-  std::vector<std::string> names;
-  for (const Vertex& vertex : cluster.vertices()) names.push_back(without_numbers(vertex.name));
-  for (std::size_t i = 0; i < crossing.size(); ++i) {
-    const Link& link = cluster.links()[i];
-    std::string what = names[link.from.index()] + " -> " + names[link.to.index()];
-    LinkGroupUse& group = groups[{what, link.bandwidth.in_base()}];
-    const Bytes bytes = Bytes::from_base(crossing[i]);
-    group.what = std::move(what);
-    group.bandwidth = link.bandwidth;
-    ++group.links;
-    group.most = std::max(group.most, bytes);
-    group.mean += bytes;  // the sum, until all links are in
-  }
-  std::vector<LinkGroupUse> sorted;
-  for (auto& [key, group] : groups) {
-    group.mean = group.mean / static_cast<double>(group.links);
-    if (group.most > 0_B) sorted.push_back(std::move(group));
-  }
-  std::ranges::stable_sort(sorted, std::greater(),
-                           [](const LinkGroupUse& one) { return one.most / one.bandwidth; });
-  return sorted;
-}
 
 Flops executed_flops(const Program& program, const Folding& folding, const BuiltWorkload& built,
                      const engine::Timeline& times) {
@@ -334,7 +242,7 @@ Flops executed_flops(const Program& program, const Folding& folding, const Built
     for (std::size_t i = 0; i < instances.size(); ++i) {
       const program::Task& task = program::task_of(program, role, instances[i]);
       const auto* kernel = std::get_if<Kernel>(&task.body);
-      if (kernel != nullptr && is_done(end_of(built, times, c, i))) of_class += flops_of(*kernel);
+      if (kernel != nullptr && happened(end_of(built, times, c, i))) of_class += flops_of(*kernel);
     }
     sum += of_class * static_cast<double>(folding.rank_count[c]);
   }
@@ -405,6 +313,10 @@ std::vector<TimelineEntry> timeline_of(const Program& program, const BuiltWorklo
                          .layer = call.first_layer + instance.iteration * call.layer_step,
                          .chunk = call.chunk,
                          .micro_batch = call.micro_batch,
+                         .operation = std::holds_alternative<Communication>(
+                                          program::task_of(program, role, instance).body)
+                                          ? std::optional(built.node[c][i])
+                                          : std::nullopt,
                          .start = start_of(built, times, c, i),
                          .finish = end_of(built, times, c, i)});
     }
@@ -413,10 +325,6 @@ std::vector<TimelineEntry> timeline_of(const Program& program, const BuiltWorklo
 }
 
 namespace {
-
-bool happened(Seconds time) {
-  return std::isfinite(time.in_base());
-}
 
 class InterruptionFinder {
  public:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "sim/simulate/build.h"
@@ -48,12 +49,18 @@ MemoryUse memory_of(const program::Program& program, const program::Expander& ex
 /// What the operations of a step that were done sent over the links, by groups of like links: the
 /// payload, as the algorithms send it, without what protocols add.
 /// Not modelled: other ways that flows take while a failure lasts, and background traffic.
-/// Cost: O(communicators x links of each).
+/// Cost: O(communicators x links of each + operations x groups that each crosses).
 std::vector<LinkGroupUse> link_groups_of(const ClusterView& cluster,
                                          const program::Program& program,
                                          const Communicators& communicators,
                                          const CommunicatorForms& forms, const Folding& folding,
                                          const BuiltWorkload& built, const engine::Timeline& times);
+
+/// The forms of all communications of all classes.
+std::map<CommunicationKey, ChosenForm> forms_of(const program::Program& program,
+                                                const Communicators& communicators,
+                                                const CommunicatorForms& forms,
+                                                const Folding& folding, const BuiltWorkload& built);
 
 /// FLOPs of the kernels that were done, on all devices.
 Flops executed_flops(const program::Program& program, const Folding& folding,

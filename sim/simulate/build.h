@@ -65,6 +65,12 @@ struct BuiltWorkload {
   Resources resources;  ///< Resources and shapes that disturbances change.
 };
 
+/// The role of the ranks of a class.
+inline const program::Role& role_of(const program::Program& program, const BuiltWorkload& built,
+                                    std::size_t device_class) {
+  return program.roles[static_cast<std::size_t>(built.role_of_class[device_class])];
+}
+
 /// Whether the instance begins an activity.
 inline bool is_head(const BuiltWorkload& built, std::size_t device_class, std::size_t instance) {
   return std::ranges::binary_search(built.heads[device_class], static_cast<std::int32_t>(instance));

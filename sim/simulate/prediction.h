@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -68,6 +70,9 @@ struct TimelineEntry {
   std::int32_t layer = 0;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
+  /// Number of the communication: the same for the tasks of all classes that take part. Empty: the
+  /// task is none.
+  std::optional<std::int32_t> operation{};
   Seconds start;
   Seconds finish;
 };
@@ -111,8 +116,11 @@ struct LinkGroupUse {
   std::string what;        ///< Name of one link with its numbers left out: "node*/nic* -> leaf*".
   std::int64_t links = 0;  ///< Links of the cluster, used or not.
   BytesPerSecond bandwidth;
-  Bytes most;  ///< Bytes over the busiest of them.
-  Bytes mean;  ///< Mean over all of them.
+  Bytes most{};  ///< Bytes over the busiest of them.
+  Bytes mean{};  ///< Mean over all of them.
+  /// Mean use of all of them in equal parts of the step, as a part of the bandwidth. An operation
+  /// sends evenly while it lasts. Not modelled: changes of its rate; sums can thus exceed 1.
+  std::vector<double> use_over_time{};
 };
 
 /// How a communication pattern was carried out.
@@ -124,6 +132,14 @@ struct CollectiveUse {
   std::int64_t operations = 0;  ///< Number per device, in the class with the most of them.
   Seconds idle_time;            ///< Time of one operation on idle links.
 };
+
+/// How a class of devices carries out a communication of a block.
+struct ChosenForm {
+  std::string_view algorithm;  ///< As in CollectiveUse; static storage.
+  std::string_view protocol;
+};
+/// The class, the block, and the task in it.
+using CommunicationKey = std::array<std::int32_t, 3>;
 
 /// A task of a class's devices.
 struct TaskPlace {
@@ -267,6 +283,8 @@ struct Prediction {
   /// Groups that something crosses, sorted by the use of the busiest link, most first; empty unless
   /// the timeline was requested.
   std::vector<LinkGroupUse> link_groups;
+  /// How communications are carried out; empty unless the timeline was requested.
+  std::map<CommunicationKey, ChosenForm> forms;
   /// FLOPs of all kernels that were done, on all devices; zero unless the timeline was requested.
   Flops executed_flops{};
 };

@@ -511,6 +511,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.class_of_rank = folding.class_of_rank;
     prediction.link_groups =
         link_groups_of(cluster, program, communicators, forms, folding, built, times);
+    prediction.forms = forms_of(program, communicators, forms, folding, built);
     prediction.executed_flops = executed_flops(program, folding, built, times);
   }
   FORESHARD_ASSIGN(prediction.warnings,

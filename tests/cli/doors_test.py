@@ -34,14 +34,14 @@ axes:
   - {key: model.layers, values: [16, 14, 12, 10, 8, 6, 4, 3]}
   - {key: cluster.rent, values: [1 USD/h, 2 USD/h]}
 """
-# Commands that write OUT, and the input that they read, if they read one.
+# Commands that write OUT, and the input that they read, if they read one. OUT.json: the name has to end so.
 COMMANDS = (
     ("check base.yaml -o OUT", "base.yaml"),
     ("check cluster.yaml --kind cluster -o OUT", "cluster.yaml"),
     ("simulate base.yaml -o OUT", "base.yaml"),
     ("simulate base.yaml -o OUT", "cluster.yaml"),
-    ("simulate base.yaml --trace OUT", "base.yaml"),
-    ("simulate base.yaml --trace OUT", "cluster.yaml"),
+    ("simulate base.yaml --trace OUT.json", "base.yaml"),
+    ("simulate base.yaml --trace OUT.json", "cluster.yaml"),
     ("search base.yaml --level 0 --simulate 1 -o OUT", "base.yaml"),
     ("search base.yaml --level 0 --simulate 1 -o OUT", "cluster.yaml"),
     ("advise base.yaml -o OUT", "base.yaml"),
@@ -92,7 +92,7 @@ class Outputs(Folder):
     def test_keep_their_permissions(self):
         before = self.names()
         for command, _ in COMMANDS:
-            out = self.folder / "result"
+            out = self.folder / ("result.json" if "OUT.json" in command else "result")
             out.write_text("old")
             out.chmod(0o600)
             done = self.run_in(*command.replace("OUT", "result").split())
@@ -109,16 +109,18 @@ class Outputs(Folder):
                 continue
             source = self.folder / name
             text = source.read_bytes()
-            (self.folder / "link").symlink_to(name)
-            os.link(source, self.folder / "other-name")
-            for out in (name, f"./{name}", "link", "other-name"):
+            ending = ".json" if "OUT.json" in command else ""
+            link, other = self.folder / f"link{ending}", self.folder / f"other-name{ending}"
+            link.symlink_to(name)
+            os.link(source, other)
+            for out in (link.stem, other.stem) if ending else (name, f"./{name}", link.name, other.name):
                 done = self.run_in(*command.replace("OUT", out).split())
                 with self.subTest(command=command, out=out):
                     self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                     self.assertIn("its own file", done.stderr)
                     self.assertEqual(source.read_bytes(), text)
-            (self.folder / "link").unlink()
-            (self.folder / "other-name").unlink()
+            link.unlink()
+            other.unlink()
 
     def test_stdout_is_appended_to(self):
         with open(self.folder / "all.txt", "wb") as file:

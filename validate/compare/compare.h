@@ -168,7 +168,7 @@ std::optional<double> error_percentage(const Pair& pair);
 
 /// Writes both time lines in the Trace Event Format (as sim/report/trace.h). Each rank has two
 /// processes, first the measured and then the predicted one, with a thread per stream. Waiting for
-/// other members of a communication is an event of its own.
+/// other members of a communication is an event of its own. A name that ends in .gz is compressed.
 /// \pre `compare` succeeded on the same arguments.
 /// \return kIo if the file cannot be written.
 Status write_trace(const std::filesystem::path& path, const program::Program& program,

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/file.h"
+#include "base/gzip/gzip.h"
 #include "base/quantity.h"
 #include "base/record/record.h"
 
@@ -337,7 +337,9 @@ Status write_trace(const std::filesystem::path& path, const program::Program& pr
     writer.add(rank, expansion, rank.measured, "measured", process++);
     writer.add(rank, expansion, rank.predicted, "predicted", process++);
   }
-  return write_file(path, std::move(writer).finish());
+  FORESHARD_ASSIGN(auto file, NewFileByName::begin(path));
+  FORESHARD_TRY(file.append(std::move(writer).finish()));
+  return file.finish();
 }
 
 }  // namespace foreshard::compare

@@ -1,6 +1,7 @@
 // The frame of charts with two axes (frame.h).
 #include "sim/picture/internal/frame.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
@@ -22,6 +23,15 @@ std::string tick_words(double tick) {
 }
 
 }  // namespace
+
+Range around_ratios(const std::vector<double>& values) {
+  if (values.empty()) return {1, 10};
+  const auto [low, high] = std::ranges::minmax(values);
+  const double room = high > low ? std::pow(high / low, 0.03) : 2;
+  constexpr double kLeast = 1e-300;  // Smaller and larger values than a double holds stand outside.
+  const double first = std::max(low / room, kLeast);
+  return {first, std::clamp(high * room, 2 * first, std::max(2 * first, 1 / kLeast))};
+}
 
 void horizontal_axis(Svg& svg, const Scale& scale, const std::string& name, double bottom) {
   svg.line({kLeft, bottom}, {kRight, bottom}, "line");

@@ -42,6 +42,18 @@ TEST(Gunzip, NamesTheFault) {
               HasSubstr("holds more than the limit of 2 B; FORESHARD_LIMITS=2"));
 }
 
+TEST(Gzip, PacksPiecesAsTheWhole) {
+  const std::string text = std::string(100'000, 'a') + "b" + std::string(100'000, 'c');
+  for (const std::size_t piece : {1UL, 7UL, 65'536UL, text.size()}) {
+    Gzip packer;
+    std::string packed;
+    for (std::size_t at = 0; at < text.size(); at += piece)
+      packed += packer.append(std::string_view(text).substr(at, piece));
+    EXPECT_EQ(packed + packer.finish(), gzip(text)) << piece;
+  }
+  EXPECT_EQ(Gzip().finish(), gzip(""));
+}
+
 TEST(Gzip, IsReadBack) {
   std::uint32_t state = 1;
   std::string text;

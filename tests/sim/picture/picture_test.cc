@@ -10,6 +10,7 @@
 namespace foreshard::picture_test {
 
 using picture::Scale;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -39,6 +40,12 @@ TEST(Picture, HoldsAnyNumbers) {
   const picture::Curve tiny{.points = {{5e-324, 5e-324, ""}, {1e308, 1e308, ""}}};
   EXPECT_THAT(draw(tiny), HasSubstr("</svg>"));
   EXPECT_THAT(draw(picture::Curve{.points = {{5e-324, 1.7e308, ""}}}), HasSubstr("</svg>"));
+  const picture::Agreement::Point point{
+      .measured = 5e-324, .predicted = 1.7e308, .low = 5e-324, .high = 1.7e308};
+  for (const std::string& svg :
+       {draw(picture::Agreement{.points = {point}}), draw(picture::Agreement{}),
+        draw(picture::Distributions{.series = {{.values = {0}}, {.values = {}}}})})
+    EXPECT_THAT(svg, AllOf(HasSubstr("</svg>"), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
 }
 
 TEST(Picture, EscapesTexts) {
@@ -105,6 +112,29 @@ TEST(Picture, ColoursWhatNothingBeats) {
     EXPECT_THAT(svg, HasSubstr(std::string("class=\"front\" data-name=\"") + name));
   EXPECT_THAT(svg, HasSubstr("class=\"dot\" data-name=\"beaten"));
   EXPECT_THAT(svg, HasSubstr("class=\"hollow\" data-name=\"unpriced"));
+}
+
+// Of 0, 1, 2, 4, half are at most 1: half of the frame's height, from 384 up to 70. The axis goes
+// from -0.2 to 4.2, over 670 pixels from 70 on.
+TEST(Picture, LaysAMarkOfADistributionOnItsCurve) {
+  const picture::Distributions chart{
+      .series = {{.name = "wait", .values = {0, 1, 2, 4}, .marks = {{"median", 1, "1 day"}}}}};
+  EXPECT_THAT(draw(chart), HasSubstr("<circle cx=\"252.73\" cy=\"227\" r=\"4.5\" class=\"series0\" "
+                                     "data-name=\"median\" data-value=\"1\">"));
+}
+
+// The frame is 670 wide and 314 high: what agrees lies as far up as to the right, in parts of it.
+TEST(Picture, LaysWhatAgreesOnTheDiagonal) {
+  picture::Agreement chart{.groups = {"a"}};
+  for (const double value : {1.0, 10.0, 100.0})
+    chart.points.push_back({.measured = value,
+                            .predicted = value,
+                            .low = value,
+                            .high = value,
+                            .meaning = {"point", value, ""}});
+  const std::string svg = draw(chart);
+  EXPECT_THAT(svg, HasSubstr("<circle cx=\"405\" cy=\"227\" r=\"4.5\" class=\"series0\" "
+                             "data-name=\"point\" data-value=\"10\">"));
 }
 
 TEST(Picture, IsRefusedWithTheRemedy) {
