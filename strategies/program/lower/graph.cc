@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "strategies/graph/operators/build.h"
+#include "strategies/graph/counts.h"
 #include "strategies/graph/rebatch.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/pipeline.h"
@@ -242,66 +242,9 @@ reshard::MeshPlanner planner_of(const GraphOptions& options, const std::vector<M
 
 }  // namespace
 
-Flops product_flops(const Graph& graph) {
-  Flops sum;
-  for (const Operator& op : graph.operators) {
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
-    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-    if (op.bodies.empty()) {
-      for (const Kernel& kernel : kernels_of(graph, op, shapes))
-        if (!std::holds_alternative<Pass>(kernel)) sum += flops_of(kernel);
-    }
-    for (std::size_t i = 0; i < op.bodies.size(); ++i)
-      sum +=
-          body_weight(op, i) * product_flops(graph.bodies[static_cast<std::size_t>(op.bodies[i])]);
-  }
-  return sum;
-}
-
 static bool freezes(const Graph& graph) {
   return std::ranges::any_of(graph.tensors, &Tensor::frozen) ||
          std::ranges::any_of(graph.bodies, freezes);
-}
-
-// `inputs`: the graph's inputs that depend on something trained. A product has one product backward
-// for each of its two factors that depends on something trained; any other kernel costs twice as
-// much backward as forward.
-// Not modelled: that before the first iteration of a loop nothing may be trained.
-static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inputs) {
-  const std::set<TensorId> reached = trained(graph, inputs);
-  const auto is_wanted = [&](TensorId id) { return learns(graph[id]) || reached.contains(id); };
-  constexpr std::size_t kFactors = 2;
-  Flops sum;
-  for (const Operator& op : graph.operators) {
-    const auto factors = std::min(op.inputs.size(), kFactors);
-    const auto wanted = static_cast<double>(std::count_if(
-        op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(factors), is_wanted));
-    const bool any = std::ranges::any_of(op.inputs, is_wanted);
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
-    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-    if (op.bodies.empty()) {
-      for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
-        if (std::holds_alternative<Pass>(kernel)) continue;
-        const double backward = std::holds_alternative<Gemm>(kernel) ? wanted : any ? 2.0 : 0.0;
-        sum += (1 + backward) * flops_of(kernel);
-      }
-    }
-    for (std::size_t i = 0; i < op.bodies.size(); ++i) {
-      const Graph& body = graph.bodies[static_cast<std::size_t>(op.bodies[i])];
-      const bool trains = reached.contains(op.outputs.front());
-      std::vector<TensorId> behind;
-      for (std::size_t n = 0; n < std::min(body.inputs.size(), op.inputs.size()); ++n)
-        if (trains || is_wanted(op.inputs[n])) behind.push_back(body.inputs[n]);
-      sum += body_weight(op, i) * flops_of_step(body, behind);
-    }
-  }
-  return sum;
-}
-
-static Flops model_flops(const Graph& graph, Mode mode) {
-  return mode == Mode::kForward ? product_flops(graph) : flops_of_step(graph, {});
 }
 
 // Refuses tensors without elements: no kernel works on them.
@@ -381,11 +324,12 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     program.roles[role].memory =
         memory_of(result.plan.roles[role], mesh, result.plan.states, parameters, strategy);
 
+  const bool trains = strategy.mode == Mode::kTrain;
   const auto samples = static_cast<double>(strategy.global_batch);
   program.totals = {.samples = samples,
                     .tokens = samples * options.tokens_per_sample,
                     .model_flops = static_cast<double>(strategy.micro_batches()) *
-                                   model_flops(graph, strategy.mode),
+                                   (trains ? step_flops(graph) : product_flops(graph)),
                     .peak_dtype = std::string(foreshard::name_of(strategy.precision))};
   return result;
 }
