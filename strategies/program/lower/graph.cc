@@ -22,7 +22,6 @@
 namespace foreshard::lower {
 namespace {
 
-using program::MemoryKind;
 using program::Program;
 
 std::vector<std::string> untrained_remarks(const std::vector<std::string>& names) {
@@ -189,45 +188,18 @@ std::string name_of(const Graph& graph, const Strategy& strategy) {
                      strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward");
 }
 
-// What a rank holds during the whole step.
-std::vector<program::StaticMemory> memory_of(const plan::Role& role,
-                                             const std::vector<MeshAxis>& mesh,
-                                             const StateSharding& states,
-                                             const std::vector<GraphParameters>& parameters,
-                                             const Strategy& strategy) {
-  const ElementBytes each = element_bytes(strategy);
-  double copied = 0;  // elements with copies on data-parallel ranks
-  double shard = 0;
-  double others = 0;
-  for (const plan::ParameterGroup& group : role.parameters) {
-    const auto count = static_cast<double>(group.elements);
-    (group.over.empty() ? others : copied) += count;
-    if (!group.over.empty())
-      shard += static_cast<double>(plan::shard_of(group.elements, group, mesh));
-  }
-  Bytes stored;
-  Bytes row_states;
+HeldParts held_by(const plan::Role& role, const std::vector<MeshAxis>& mesh,
+                  const StateSharding& states, const std::vector<GraphParameters>& parameters) {
+  HeldParts held{.mesh = mesh, .groups = role.parameters, .whole = 0_B, .pads_shards = true};
   for (const plan::Chunk& chunk : role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
       const std::int32_t index = chunk.units.first + i;
       const GraphParameters& unit = parameters[static_cast<std::size_t>(index)];
-      stored += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
-      row_states += unit.row_states;
+      *held.whole += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
+      held.row_states += unit.row_states;
     }
   }
-  if (states.cuts_parameters) stored += each.parameter * shard;
-  std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, stored}};
-  if (strategy.framework->workspace > 0_B)
-    memory.push_back({MemoryKind::kBuffers, strategy.framework->workspace});
-  if (strategy.mode == Mode::kForward) return memory;
-  const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
-    memory.push_back({kind, element * (others + (cut ? shard : copied))});
-  };
-  held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
-       states.cuts_gradients);
-  held(MemoryKind::kOptimizer, each.optimizer, states.cuts_optimizer);
-  if (row_states > 0_B) memory.push_back({MemoryKind::kOptimizer, row_states});
-  return memory;
+  return held;
 }
 
 reshard::MeshPlanner planner_of(const GraphOptions& options, const std::vector<MeshAxis>& axes) {
@@ -294,7 +266,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   std::vector<LoweredBlock> blocks;
   const reshard::MeshPlanner planner = planner_of(options, mesh);
   for (std::size_t u = 0; u < units.units.size(); ++u) {
-    GraphPasses passes = by_pass.of(taken[u]).passes(u);
+    UnitPasses passes = by_pass.of(taken[u]).passes(u);
     passes.planner = planner;
     blocks.push_back(lower_graph_block(passes, strategy));
     if (blocks.back().saved > 0_B) blocks.back().saved = by_pass.activations(taken[u], u);
@@ -320,9 +292,11 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   Program& program = result.program;
   program = program_of(result.plan, strategy, planned, options.launch_time);
   if (program.roles.size() == 1) program.roles.front().name = "all ranks";
-  for (std::size_t role = 0; role < program.roles.size(); ++role)
-    program.roles[role].memory =
-        memory_of(result.plan.roles[role], mesh, result.plan.states, parameters, strategy);
+  for (std::size_t i = 0; i < program.roles.size(); ++i) {
+    const StateSharding& states = result.plan.states;
+    program.roles[i].memory =
+        resident_memory(strategy, states, held_by(result.plan.roles[i], mesh, states, parameters));
+  }
 
   const bool trains = strategy.mode == Mode::kTrain;
   const auto samples = static_cast<double>(strategy.global_batch);
