@@ -18,11 +18,11 @@
 #include "sim/report/report.h"
 #include "sim/study/run.h"
 #include "sim/study/study.h"
+#include "strategies/graph/counts.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/hf_config.h"
 #include "strategies/graph/operators/build.h"
-#include "strategies/program/lower/graph.h"
 #include "topology/import/import.h"
 
 namespace foreshard::cli {
@@ -166,8 +166,8 @@ class Check final : public Command {
     FORESHARD_ASSIGN(const auto graph, build_graph(config, mesh, loader));
     std::string text =
         fmt::format("# operators   {}\n# parameters  {}\n# forward     {} in products, {} in all\n",
-                    graph.operators.size(), parameter_elements(graph),
-                    format(lower::product_flops(graph)), format(flops_of(graph)));
+                    graph.operators.size(), parameter_elements(graph), format(product_flops(graph)),
+                    format(flops_of(graph)));
     if (mesh.empty()) return text;
     const auto sharded = distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
     if (!sharded) return loader.error_at("mesh", sharded.error().message);

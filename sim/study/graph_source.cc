@@ -11,12 +11,12 @@
 #include "base/text.h"
 
 #include "sim/study/study.h"
+#include "strategies/graph/counts.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/units.h"
 #include "strategies/parallelism/graphs.h"
-#include "strategies/program/lower/graph.h"
 
 namespace foreshard::study {
 namespace {
@@ -202,7 +202,7 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
 std::string describe(const LoadedGraph& graph) {
   return fmt::format("{} ({}): {} operators, {} parameters, {} forward for {} samples",
                      graph.graph.name, graph.origin, operators_in(graph.graph),
-                     parameter_elements(graph.graph), format(lower::product_flops(graph.graph)),
+                     parameter_elements(graph.graph), format(product_flops(graph.graph)),
                      graph.batch);
 }
 
@@ -234,7 +234,7 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
   tensors("output", model->main.outputs);
   line("parameters", fmt::format("{}", parameter_elements(imported->graph)));
   line("forward", fmt::format("{} in products, for a batch of {}",
-                              format(lower::product_flops(imported->graph)), imported->batch));
+                              format(product_flops(imported->graph)), imported->batch));
   line("folded", fmt::format("{} nodes that only compute shapes and constants", model->folded));
   std::map<std::string, std::int64_t> counts;
   for (const Operator& op : imported->graph.operators) ++counts[op.type];

@@ -1,5 +1,4 @@
-// The keys of an encoder in YAML, its checks, and counts of its elements and products for
-// model.h.
+// The keys of an encoder in YAML, and its checks.
 #include "strategies/graph/encoder.h"
 
 #include <fmt/format.h>
@@ -15,15 +14,6 @@ constexpr double kMostBins = 1 << 12;
 
 constexpr double kMaxSide = 1 << 16;
 constexpr double kMaxChannels = 1 << 12;
-
-std::int64_t elements_of_norm(const Model& model) {
-  return (has_scale(model.norm) ? model.hidden : 0) + (has_shift(model.norm) ? model.hidden : 0);
-}
-
-// Elements of a linear layer that reads the stream: weight and bias.
-std::int64_t elements_of_linear(const Model& model, std::int64_t out) {
-  return (model.hidden + 1) * out;
-}
 
 std::string fault_in_squares(const Image& image) {
   if (image.patch < 1 || image.size % image.patch == 0) return {};
@@ -50,18 +40,6 @@ const yaml::Table<Encoder>& yaml_table(const Encoder*) {
             return "an encoder has 1 layer or more; leave out encoder for a decoder alone";
           });
   return table;
-}
-
-double cross_attention_products(const Model& model) {
-  const auto width = static_cast<double>(model.hidden * model.head_size());
-  return width * (static_cast<double>(2 * model.heads * model.sequence) +
-                  static_cast<double>(2 * model.kv() * model.encoder->sequence));
-}
-
-std::int64_t elements_of_sines(const Model& model) {
-  const bool has_sines =
-      model.encoder && model.encoder->mel_bins > 0 && model.positions == Positions::kLearned;
-  return has_sines ? model.encoder->sequence * model.hidden : 0;
 }
 
 std::string fault_in_encoder(const Model& model) {
@@ -130,41 +108,6 @@ const yaml::Table<Image>& yaml_table(const Image*) {
                     yaml::between(1, kMaxChannels))
           .check("patch", fault_in_squares);
   return table;
-}
-
-std::int64_t parameters_of_ends(const Model& model) {
-  const std::int64_t h = model.hidden;
-  const std::int64_t norm = elements_of_norm(model);
-  std::int64_t sum = (model.vocabulary + model.token_types) * h;
-  if (model.image) sum += (model.image->patch_values() + 1) * h + h;
-  if (model.positions == Positions::kLearned) sum += model.position_rows() * h;
-  if (const auto& encoder = model.encoder) {
-    if (model.positions == Positions::kLearned) sum += encoder->sequence * h;
-    if (encoder->mel_bins > 0) sum += (Encoder::kWidth * (encoder->mel_bins + h) + 2) * h;
-  }
-  if (model.embedding_norm) sum += norm;
-  if (model.has_final_norm()) sum += norm;
-  if (model.head == Head::kMasked) sum += elements_of_linear(model, h) + norm;
-  if (model.head != Head::kNone && !model.tied_embeddings) sum += model.vocabulary * h;
-  if (model.head_bias) sum += model.vocabulary;
-  if (model.pooler) sum += elements_of_linear(model, h);
-  return sum + (model.classes > 0 ? elements_of_linear(model, model.classes) : 0);
-}
-
-double products_of_ends(const Model& model) {
-  const auto h = static_cast<double>(model.hidden);
-  const auto s = static_cast<double>(model.sequence);
-  double sum = h * static_cast<double>(model.classes);
-  if (model.image)
-    sum += static_cast<double>(model.image->patches() * model.image->patch_values()) * h;
-  if (model.encoder && model.encoder->mel_bins > 0) {
-    const auto tokens = static_cast<double>(model.encoder->sequence);
-    sum += tokens * Encoder::kWidth * h * (2 * static_cast<double>(model.encoder->mel_bins) + h);
-  }
-  if (model.head == Head::kMasked) sum += s * h * h;
-  if (model.head != Head::kNone)
-    sum += s * h * static_cast<double>(model.vocabulary * (1 + model.multi_token_prediction));
-  return sum + (model.pooler ? h * h : 0);
 }
 
 std::string fault_in_ends(const Model& model) {

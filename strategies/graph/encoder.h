@@ -45,14 +45,6 @@ const yaml::Table<Encoder>& yaml_table(const Encoder*);
 /// models/t5/configuration_t5.py (relative_attention_num_buckets).
 inline constexpr std::int64_t kRelativeBuckets = 32;
 
-/// Multiplications of one sample by the matrices of a layer's cross-attention: queries and results
-/// for the decoder's tokens, keys and values for the encoder's.
-/// \pre the model has an encoder.
-double cross_attention_products(const Model& model);
-
-/// Elements of the encoder's table of sines (positions of frames of sound), which is not trained.
-std::int64_t elements_of_sines(const Model& model);
-
 /// What is wrong with a model's encoder, or with relative positions; empty if nothing is.
 std::string fault_in_encoder(const Model& model);
 
@@ -82,11 +74,6 @@ struct Image {
 
 const yaml::Names<Head>& yaml_names(const Head*);
 const yaml::Table<Image>& yaml_table(const Image*);
-
-/// Elements of the parameters before and after the layers; a tied table counts once.
-std::int64_t parameters_of_ends(const Model& model);
-/// Multiplications of the products before and after the layers, for one sample.
-double products_of_ends(const Model& model);
 
 /// What is wrong with a model's ends, or with a model that has no causal mask; empty if nothing is.
 std::string fault_in_ends(const Model& model);

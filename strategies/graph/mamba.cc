@@ -1,5 +1,4 @@
-// The keys of Mamba layers in YAML, their checks, and counts of their parameters and FLOPs for
-// model.h.
+// The keys of Mamba layers in YAML, and their checks.
 #include "strategies/graph/mamba.h"
 
 #include <fmt/format.h>
@@ -70,22 +69,6 @@ std::string pattern_fault(std::string_view pattern, std::int64_t layers) {
     return fmt::format("pattern has {} letters for {} layers; give one for each layer",
                        pattern.size(), layers);
   return {};
-}
-
-std::int64_t mamba_matrices(const Mamba& mamba, std::int64_t hidden) {
-  return hidden * (mamba.projected() + mamba.width());
-}
-
-std::int64_t mamba_parameters(const Mamba& mamba, std::int64_t hidden) {
-  constexpr std::int64_t kOfHead = 3;  // A, D and the bias of dt
-  const std::int64_t taps = mamba.conv + (mamba.conv_bias ? 1 : 0);
-  return mamba_matrices(mamba, hidden) + mamba.conv_width() * taps + kOfHead * mamba.heads +
-         mamba.width();
-}
-
-Flops scan_flops_per_token(const Mamba& mamba) {
-  constexpr double kPerNumber = 7;
-  return Flops::from_base(kPerNumber * static_cast<double>(mamba.width() * mamba.state));
 }
 
 }  // namespace foreshard

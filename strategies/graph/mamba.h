@@ -54,13 +54,4 @@ inline constexpr char kExpertsLetter = 'E';
 /// What is wrong with a pattern for `layers` layers; empty if nothing is.
 std::string pattern_fault(std::string_view pattern, std::int64_t layers);
 
-/// Elements of the two projections of a layer; the residual stream has width `hidden`.
-std::int64_t mamba_matrices(const Mamba& mamba, std::int64_t hidden);
-/// All parameters of a layer: mamba_matrices(), the convolution with its bias, A, D and the bias of
-/// dt of each head, and the gated norm.
-std::int64_t mamba_parameters(const Mamba& mamba, std::int64_t hidden);
-/// Arithmetic of the recurrence for one token, forward: 7 operations for each number of the state.
-/// Source: NVIDIA/Megatron-LM, megatron/training/training.py (mamba_layer_flops).
-Flops scan_flops_per_token(const Mamba& mamba);
-
 }  // namespace foreshard

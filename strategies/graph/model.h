@@ -212,7 +212,7 @@ std::int64_t active_parameter_count(const Model& model);
 ///   window has w (2s - w) in place of s^2, chunks have s w, packed samples the scores within each
 ///   sample, also not halved;
 /// - layers of an encoder: with the encoder's sequence; cross-attention: with both sequences;
-/// - a scan: 3 times its forward pass (scan_flops_per_token).
+/// - a scan: 7 operations for each number of the state and token, 3 times.
 /// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);

@@ -131,6 +131,46 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
   }
 }
 
+// Why there are fewer devices than ranks; empty if there are enough. `axes`: a graph's own.
+std::string rank_fault(const Strategy& strategy, const std::vector<MeshAxis>& axes,
+                       std::int64_t devices) {
+  std::int64_t ranks = strategy.devices();
+  std::string factors = fmt::format("tensor_parallel {} x pipeline_parallel {}",
+                                    strategy.tensor_parallel, strategy.pipeline_parallel);
+  if (strategy.context_parallel > 1)
+    factors += fmt::format(" x context_parallel {}", strategy.context_parallel);
+  factors += fmt::format(" x data_parallel {}", strategy.data_parallel);
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+    factors += fmt::format(" x {} {}", axis.name, axis.size);
+  }
+  if (ranks <= devices) return {};
+  return fmt::format("{} = {} ranks, but there {} {} {} for them", factors, grouped(ranks),
+                     devices == 1 ? "is" : "are", grouped(devices), plural(devices, "device"));
+}
+
+// \param samples  "sequences", "samples".
+// \param devices  how many there are for a remedy with other replicas; 0: it keeps their number.
+void batch_faults(const Strategy& strategy, std::string_view samples, std::int64_t devices,
+                  std::vector<StrategyFault>& faults) {
+  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
+  if (strategy.global_batch % unit == 0) return;
+  faults.push_back(
+      {"global_batch",
+       fmt::format("{} {} do not divide into data_parallel {} x micro_batch {} = {}",
+                   grouped(strategy.global_batch), samples, strategy.data_parallel,
+                   strategy.micro_batch, grouped(unit)),
+       devices > 0 ? batch_help(strategy, devices) : multiples(strategy, strategy.data_parallel)});
+}
+
+void order_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  auto order = strategy.rank_order;
+  std::ranges::sort(order);
+  if (order == std::vector<std::string>{"data", "pipeline", "tensor"}) return;
+  faults.push_back({"rank_order", "names each of tensor, data and pipeline once",
+                    "rank_order: [tensor, data, pipeline]"});
+}
+
 // Faults of the schedule for its pipeline, and of keys that the schedule does not read.
 void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
   const auto fault = [&](std::string key, std::string message, std::string help) {
@@ -283,22 +323,9 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   };
   const std::int64_t tp = strategy.tensor_parallel;
   const std::int64_t pp = strategy.pipeline_parallel;
-  const std::int64_t dp = strategy.data_parallel;
 
-  const bool too_many = strategy.devices() > devices;
-  if (too_many) {
-    fault("data_parallel",
-          fmt::format(
-              "tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
-              "there {} {} {} for them",
-              tp, pp,
-              strategy.context_parallel > 1
-                  ? fmt::format(" x context_parallel {}", strategy.context_parallel)
-                  : "",
-              dp, grouped(strategy.devices()), devices == 1 ? "is" : "are", grouped(devices),
-              plural(devices, "device")),
-          room_help(strategy, model, devices));
-  }
+  const std::string too_many = rank_fault(strategy, {}, devices);
+  if (!too_many.empty()) fault("data_parallel", too_many, room_help(strategy, model, devices));
   if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {
     fault("tensor_parallel",
@@ -349,15 +376,10 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       "table is cut by micro-batches (ZeRO {}) is not modelled",
                       strategy.schedule, strategy.zero_stage),
           "set zero_stage: 1");
-  if (!strategy.batch_shares.empty()) {
+  if (!strategy.batch_shares.empty())
     batch_share_faults(strategy, faults);
-  } else if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
-    fault("global_batch",
-          fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
-                      grouped(strategy.global_batch), dp, strategy.micro_batch,
-                      grouped(dp * strategy.micro_batch)),
-          too_many ? batch_help(strategy, devices) : multiples(strategy, dp));
-  }
+  else
+    batch_faults(strategy, "sequences", too_many.empty() ? 0 : devices, faults);
   const std::int64_t passes =
       strategy.micro_batches() * ((model.layers + pp - 1) / std::max<std::int64_t>(pp, 1));
   if (passes > kMaxLayerPasses) {
@@ -385,12 +407,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   encoder_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
-  auto order = strategy.rank_order;
-  std::ranges::sort(order);
-  if (order != std::vector<std::string>{"data", "pipeline", "tensor"}) {
-    fault("rank_order", "names each of tensor, data and pipeline once",
-          "rank_order: [tensor, data, pipeline]");
-  }
+  order_faults(strategy, faults);
   return faults;
 }
 
@@ -398,20 +415,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                                            const std::vector<MeshAxis>& axes, std::int64_t units,
                                            std::int64_t batch, std::int64_t devices) {
   std::vector<StrategyFault> faults;
-  std::int64_t ranks = strategy.devices();
-  std::string others;
-  for (const MeshAxis& axis : axes) {
-    ranks *= axis.size;
-    others += fmt::format(" x {} {}", axis.name, axis.size);
-  }
-  if (ranks > devices)
-    faults.push_back(
-        {"data_parallel",
-         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {} ranks, "
-                     "but there are {} devices for them",
-                     strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
-                     others, ranks, devices),
-         ""});
+  if (std::string why = rank_fault(strategy, axes, devices); !why.empty())
+    faults.push_back({"data_parallel", std::move(why), ""});
   if (strategy.sequence_parallel)
     faults.push_back({"sequence_parallel",
                       "a general graph does not state which dimension is the sequence",
@@ -427,6 +432,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("token_dispatcher", strategy.token_dispatcher != TokenDispatcher::kAllToAll),
         std::pair("overlap_experts", strategy.overlap_experts),
         std::pair("batch_shares", !strategy.batch_shares.empty()),
+        std::pair("shard_replicas", strategy.shard_replicas > 1),
         std::pair("recompute_layers", strategy.recompute_layers > 0),
         std::pair("offload_activation_layers", strategy.offload_activation_layers > 0),
         std::pair("offload_optimizer", strategy.offload_optimizer != OptimizerOffload::kNone),
@@ -441,9 +447,6 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
   if (!strategy.cuda_graphs.empty() && strategy.cuda_graphs != std::vector{Capture::kStep})
     faults.push_back({"cuda_graphs", "of a general graph, the whole step is captured or nothing",
                       "set cuda_graphs: [step], or leave it out"});
-  if (strategy.shard_replicas > 1)
-    faults.push_back({"shard_replicas", "is for the transformer given as `model`",
-                      "leave it out, or give the graph an axis of its own (graph.axes)"});
   if (strategy.layers_per_stage.empty() && strategy.stages() > units)
     faults.push_back(
         {"pipeline_parallel",
@@ -477,13 +480,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
              ? fmt::format("set micro_batch: {}", batch / strategy.data_parallel)
              : fmt::format("{} samples do not divide over {} replicas", batch,
                            strategy.data_parallel)});
-  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
-  if (strategy.global_batch % unit != 0)
-    faults.push_back(
-        {"global_batch",
-         fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
-                     strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
-         fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
+  batch_faults(strategy, "samples", 0, faults);
   const double passes = static_cast<double>(strategy.micro_batches()) *
                         (passes_through(graph) + static_cast<double>(units - 1));
   if (passes > static_cast<double>(kMaxLayerPasses))
@@ -503,6 +500,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                       fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
                                   name_of(strategy.precision)),
                       fmt::format("set precision: {}", name_of(*dtype))});
+  order_faults(strategy, faults);
   return faults;
 }
 

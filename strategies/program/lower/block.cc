@@ -12,7 +12,6 @@
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/layers.h"
-#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/exchanges.h"
@@ -20,7 +19,7 @@
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/purpose.h"
 #include "strategies/program/lower/quantized_weights.h"
-#include "strategies/program/lower/recompute.h"
+#include "strategies/program/lower/unit_block.h"
 
 namespace foreshard::lower {
 namespace {
@@ -64,26 +63,34 @@ MatrixGroup matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh)
   return one;
 }
 
-// The parameters of a block, grouped by the axes over which ranks hold copies and by
-// `also_partial(tensor)`.
-template <class AlsoPartial>
-std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial,
-                                          const Optimizer& optimizer) {
-  const bool whole_tensors = rule_of(optimizer).whole_tensors;
+// Adds the parameters of a block, grouped by the axes over which ranks hold copies, and by other
+// axes over which gradients are partial. `backward`: null in forward mode.
+void add_parameters(LoweredBlock& lowered, const ShardedGraph& forward,
+                    const ShardedGraph* backward, const Optimizer& optimizer) {
+  const bool whole_tensors = backward != nullptr && rule_of(optimizer).whole_tensors;
   const std::set<TensorId> quantized = quantized_weights(*forward.graph);
+  std::map<TensorId, TensorId> gradients;
+  if (backward != nullptr) gradients = gradients_in(*backward->graph);
   std::map<std::pair<std::vector<Axis>, std::vector<Axis>>, plan::ParameterGroup> groups;
   for (std::size_t i = 0; i < forward.graph->tensors.size(); ++i) {
     const Tensor& tensor = forward.graph->tensors[i];
     if (tensor.role != TensorRole::kParameter) continue;
-    const Parameters kind = kind_of(*forward.graph, TensorId{static_cast<std::int64_t>(i)});
-    auto over = without(copy_axes(forward.mesh, kind), tensor.pinned->dims);
-    auto partial = also_partial(tensor);
+    const TensorId id{static_cast<std::int64_t>(i)};
+    const std::vector<Axis> copies = copy_axes(forward.mesh, kind_of(*forward.graph, id));
+    std::vector<Axis> partial;
+    if (const auto found = gradients.find(id); found != gradients.end())
+      partial = partial_axes(backward->attributes[found->second.index()], backward->mesh);
+    std::erase_if(partial,
+                  [&](Axis axis) { return std::ranges::find(copies, axis) != copies.end(); });
+    const std::vector<Axis> over = without(copies, tensor.pinned->dims);
     const std::int64_t count = local_elements(tensor, *tensor.pinned, forward.mesh);
     plan::ParameterGroup& group = groups[{partial, over}];
-    group.over = std::move(over);
-    group.also_partial = std::move(partial);
+    group.over = over;
+    group.also_partial = partial;
     group.elements += count;
-    if (quantized.contains(TensorId{static_cast<std::int64_t>(i)})) group.quantized += count;
+    lowered.parameter_sizes.push_back(count);
+    lowered.largest_parameter = std::max(lowered.largest_parameter, count);
+    if (quantized.contains(id)) group.quantized += count;
     if (tensor.frozen) group.frozen += count;
     if (tensor.frozen || !whole_tensors) continue;
     const bool is_matrix = is_matrix_of_layer(tensor);
@@ -91,45 +98,7 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
     group.tensors += is_matrix ? matrices.count : 1;
     if (is_matrix) add_matrices(group.matrices, matrices);
   }
-  std::vector<plan::ParameterGroup> list;
-  list.reserve(groups.size());
-  for (auto& [axes, group] : groups) list.push_back(std::move(group));
-  return list;
-}
-
-std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
-                                                   const ShardedGraph& backward,
-                                                   const Optimizer& optimizer) {
-  // name of a parameter's gradient -> axes over which it is partial, besides the axes of copies.
-  std::map<std::string, std::vector<Axis>> partial;
-  for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
-    const Tensor& tensor = backward.graph->tensors[i];
-    if (tensor.role != TensorRole::kParameterGradient || !tensor.gradient_of.valid()) continue;
-    auto axes = axes_of(backward.attributes[i].partial);
-    const auto copies = copy_axes(forward.mesh, kind_of(*forward.graph, tensor.gradient_of));
-    std::erase_if(axes, [&](Axis axis) {
-      return std::ranges::find(copies, axis) != copies.end() ||
-             backward.mesh[static_cast<std::size_t>(axis)].size == 1;
-    });
-    partial[tensor.name] = std::move(axes);
-  }
-  return grouped(
-      forward, [&](const Tensor& tensor) { return partial["d." + tensor.name]; }, optimizer);
-}
-
-std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  std::vector<std::int64_t> sizes;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter)
-      sizes.push_back(local_elements(tensor, *tensor.pinned, mesh));
-  }
-  return sizes;
-}
-
-void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  lowered.parameter_sizes = parameter_sizes(graph, mesh);
-  const auto& sizes = lowered.parameter_sizes;
-  lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
+  for (auto& [axes, group] : groups) lowered.parameters.push_back(std::move(group));
 }
 
 // Placeholders of gradients that products add up themselves: local shape -> bytes.
@@ -145,53 +114,11 @@ std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& back
   return found;
 }
 
-// Nothing is kept: each activation, including the block's inputs, is freed after its last reader.
-LoweredBlock lower_forward_only(const ShardedGraph& forward, const Strategy& strategy) {
-  const Graph& graph = *forward.graph;
-  LoweredBlock lowered;
-  Block pass{.name = graph.name + ".forward"};
-  Emitter(pass, {}, launch_cost_of(strategy)).emit(forward);
-  lowered.forward = {{.block = std::move(pass)}};
-  lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
-  lowered.transient_forward = forward_work(forward, {});
-  add_sizes(lowered, graph, forward.mesh);
-  lowered.parameters = grouped(
-      forward, [](const Tensor&) { return std::vector<Axis>{}; }, Optimizer{});
-  return lowered;
-}
-
-SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& backward,
-                             const std::set<TensorId>& kept, const BackwardWork& how,
-                             Overlap overlap, const LaunchCost& launching) {
-  const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
-  const std::string& name = forward.graph->name;
-  std::set<std::int32_t> converted;  // conversions of the first part, for both
-  const auto part = [&](std::string_view suffix, bool of_weights) {
-    Block block{.name = name + std::string(suffix)};
-    Emitter tasks(block, overlap, launching);
-    if (!of_weights)
-      tasks.emit(forward, recomputed_operators(*forward.graph, *backward.graph, how.recomputation));
-    std::vector<std::size_t> selected;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      if (weights[i] == of_weights) selected.push_back(i);
-    tasks.emit(backward, selected, converted);
-    return Pieces{{.block = std::move(block)}};
-  };
-  const SplitWork work = split_work(forward, backward, kept, weights, how);
-  SplitBackward split{.kept_for_weight = work.kept_for_weight,
-                      .held = work.held,
-                      .transient_input = work.input,
-                      .transient_weight = work.weight};
-  split.input = part(".backward_input", false);
-  split.weight = part(".backward_weight", true);
-  return split;
-}
-
-// A graph and its backward graph, both sharded.
+// A graph and its backward graph, both sharded. In forward mode there is no backward graph.
 struct ForwardBackward {
   ShardedGraph forward;
   Graph gradients;
-  ShardedGraph backward;  // of `gradients`
+  std::optional<ShardedGraph> backward;  // of `gradients`
 };
 
 // Moves the sum of a partial tensor from its readers to right after its producer, if all readers
@@ -233,7 +160,9 @@ void add_up_at_once(ShardedGraph& sharded) {
 // Shards a graph and its backward graph: the work that does not depend on the recomputation.
 Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
                        const Strategy& strategy, bool trained_before, ForwardBackward& result) {
-  FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
+  const BackwardPass follows = backward_pass(strategy);
+  FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, follows));
+  if (follows == BackwardPass::kNone) return {};
   add_up_at_once(result.forward);
   BackwardOptions options = backward_options(strategy);
   options.trained_before = trained_before;
@@ -242,50 +171,35 @@ Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
   return {};
 }
 
-LoweredBlock lower_block(const ForwardBackward& of, const Strategy& strategy,
-                         const Recomputation& recomputation) {
-  const auto& [forward, back, backward] = of;
-  const Graph& graph = *forward.graph;
-  const Framework& framework = *strategy.framework;
-  LoweredBlock lowered;
-  Block ahead{.name = graph.name + ".forward"};
-  // A forward pass has nothing that overlaps a conversion: each operator needs the one before.
-  Emitter(ahead, {.products = framework.overlap_tensor_products}, launch_cost_of(strategy))
-      .emit(forward);
-  lowered.forward = {{.block = std::move(ahead)}};
-
-  Block behind{.name = graph.name + ".backward"};
-  const Overlap overlap{.conversions = framework.overlap_tensor_gradients,
-                        .products = framework.overlap_tensor_products};
-  Emitter backward_tasks(behind, overlap, launch_cost_of(strategy));
-  backward_tasks.emit(forward, recomputed_operators(graph, back, recomputation));
-  backward_tasks.emit(backward);
-  lowered.backward = {{.block = std::move(behind)}};
-
-  const std::set<TensorId> kept = kept_tensors(graph, back, recomputation);
-  const BackwardWork how{.recomputation = recomputation,
-                         .placeholders_kept = framework.keeps_gradient_placeholders};
-  if (splits_backward(strategy) && can_split(back))
-    lowered.split = split_backward(forward, backward, kept, how, overlap, launch_cost_of(strategy));
-  lowered.saved = bytes_held(kept, forward);
-  lowered.transient_forward = forward_work(forward, kept);
-  lowered.transient_backward = backward_work(forward, backward, kept, how);
-  lowered.recompute = recomputation.how;
-  lowered.placeholders = placeholders(backward);
-  lowered.parameters = parameter_groups(forward, backward, strategy.optimizer);
-  add_sizes(lowered, graph, forward.mesh);
-  return lowered;
+// Gives a pass without tasks a block without tasks.
+void complete(Pieces& pass, std::string name) {
+  if (pass.empty()) pass = {{.block = {.name = std::move(name)}}};
 }
 
-Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                 const Strategy& strategy, const LayerVariant& variant) {
-  if (backward_pass(strategy) == BackwardPass::kNone) {
-    FORESHARD_ASSIGN(const auto forward, distribute(graph, mesh, Flow::kForward));
-    return lower_forward_only(forward, strategy);
-  }
-  ForwardBackward of;
-  FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
-  return lower_block(of, strategy, variant.recomputation);
+LoweredBlock lower_block(const ForwardBackward& of, const Strategy& strategy,
+                         const Recomputation& recomputation) {
+  const ShardedGraph& forward = of.forward;
+  const ShardedGraph* backward = of.backward ? &*of.backward : nullptr;
+  const Framework& framework = *strategy.framework;
+  // A forward pass has nothing that overlaps a conversion: each operator needs the one before.
+  const bool products = backward != nullptr && framework.overlap_tensor_products;
+  PartialElements none;
+  LoweredBlock lowered =
+      lower_unit({.forward = forward,
+                  .backward = backward,
+                  .recomputation = recomputation,
+                  .recomputes_inside = true,
+                  .forward_overlap = {.products = products},
+                  .backward_overlap = {.conversions = framework.overlap_tensor_gradients,
+                                       .products = products},
+                  .launching = launch_cost_of(strategy),
+                  .placeholders_kept = framework.keeps_gradient_placeholders},
+                 strategy, none);
+  complete(lowered.forward, forward.graph->name + ".forward");
+  complete(lowered.backward, forward.graph->name + ".backward");
+  if (backward != nullptr) lowered.placeholders = placeholders(*backward);
+  add_parameters(lowered, forward, backward, strategy.optimizer);
+  return lowered;
 }
 
 // Elements of a block's parameters that are gathered for each of its passes.
@@ -319,8 +233,6 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
   if (strategy.framework->shards.copied_out && gathered > 0)
     copy_out(block, gathered, strategy.precision);
   for (Pieces* pass : all_passes(block)) {
-    if (strategy.framework->matrix_units_need_alignment)
-      visit_blocks(*pass, avoid_unaligned_matrix_units);
     const Framework& framework = *strategy.framework;
     visit_blocks(*pass, [&](Block& tasks) {
       if (strategy.captures(Capture::kStep)) return;
@@ -331,6 +243,21 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
       visit_blocks(*pass,
                    [&](Block& tasks) { exchange_once_per_node(tasks, routing_of(model), mesh); });
   }
+}
+
+// Lowers a block of the model with each of `ways`, and gives the results to `visit`.
+template <class Visit>
+Status lower_each(const Graph& graph, const Model& model, const Strategy& strategy,
+                  bool trained_before, std::span<const Recomputation> ways, Visit visit) {
+  const std::vector<MeshAxis> mesh = mesh_of(strategy);
+  ForwardBackward of;
+  FORESHARD_TRY(distribute_both(graph, mesh, strategy, trained_before, of));
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    LoweredBlock block = lower_block(of, strategy, ways[way]);
+    finish(block, model, strategy, mesh);
+    visit(way, std::move(block));
+  }
+  return {};
 }
 
 }  // namespace
@@ -477,9 +404,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
 
   const auto lower_into = [&](LoweredBlock& into, const Graph& graph,
                               const LayerVariant& variant) -> Status {
-    FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
-    finish(into, model, strategy, lowered.mesh);
-    return {};
+    return lower_each(graph, model, strategy, variant.trained_before, {&variant.recomputation, 1},
+                      [&](std::size_t, LoweredBlock block) { into = std::move(block); });
   };
   // The embedding's inputs (tokens, pixels, frames of sound) have no gradient.
   FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {.trained_before = false}));
@@ -504,25 +430,20 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
 Status lower_with_recomputations(const Model& model, const Strategy& strategy,
                                  std::span<const Recomputation> ways,
                                  const RecomputeVisitor& visit) {
-  const std::vector<MeshAxis> mesh = mesh_of(strategy);
   const TransformerGraphs graphs = graphs_of(model, strategy);
+  const std::vector<Recomputation> none(ways.size());
   std::size_t which = 0;
-  const auto lower_each = [&](const Graph& graph, const LayerVariant& variant) -> Status {
-    ForwardBackward of;
-    FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
-    for (std::size_t way = 0; way < ways.size(); ++way) {
-      const bool again = variant.recomputation.how != Recompute::kNone;
-      LoweredBlock block = lower_block(of, strategy, again ? ways[way] : Recomputation{});
-      finish(block, model, strategy, mesh);
-      visit(way, which, block);
-    }
-    ++which;
-    return {};
+  const auto lower_variant = [&](const Graph& graph, const LayerVariant& variant) -> Status {
+    const bool again = variant.recomputation.how != Recompute::kNone;
+    const std::size_t block = which++;
+    return lower_each(
+        graph, model, strategy, variant.trained_before, again ? ways : std::span(none),
+        [&](std::size_t way, const LoweredBlock& lowered) { visit(way, block, lowered); });
   };
   for (const LayerVariant& variant : layers_of(model, strategy).variants)
-    FORESHARD_TRY(lower_each(graphs.layers[variant.kind], variant));
+    FORESHARD_TRY(lower_variant(graphs.layers[variant.kind], variant));
   for (const Graph& prediction : graphs.predictions)
-    FORESHARD_TRY(lower_each(prediction, variant_of_prediction(strategy)));
+    FORESHARD_TRY(lower_variant(prediction, variant_of_prediction(strategy)));
   return {};
 }
 

@@ -1,9 +1,8 @@
-// Operators of a sharded graph as tasks: block.cc and graph_blocks.cc call emit() for the parts of
-// a block, in order.
+// Operators of a sharded graph as tasks: unit_block.cc calls emit() for the parts of a block, in
+// order.
 #include "strategies/program/lower/emitter.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -127,17 +126,6 @@ std::optional<std::int32_t> Emitter::ready(TensorId tensor) const {
 std::vector<std::int32_t> Emitter::behind(TensorId tensor) const {
   const auto task = ready(tensor);
   return task ? std::vector{*task} : std::vector<std::int32_t>{};
-}
-
-void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected) {
-  std::set<std::int32_t> none;
-  emit(sharded, selected, none);
-}
-
-void Emitter::emit(const ShardedGraph& sharded) {
-  std::vector<std::size_t> all(sharded.graph->operators.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  emit(sharded, all);
 }
 
 void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {

@@ -58,12 +58,8 @@ class Emitter {
     if (is_captured(Capture::kNone, launching_.captured)) open_ = Capture::kStep;
   }
 
-  /// Emits all operators of `sharded`.
-  void emit(const ShardedGraph& sharded);
-  /// Emits the operators `selected` (indices, ascending).
-  void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected);
-  /// The same. `done` has the conversions of this graph that earlier blocks made; the conversions
-  /// made here are added to it.
+  /// Emits the operators `selected` (indices, ascending). `done` has the conversions of this graph
+  /// that earlier blocks made; the conversions made here are added to it.
   void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
             std::set<std::int32_t>& done);
   /// Emits only `conversions`, except those in `done`.

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "strategies/graph/operators/build.h"
+#include "strategies/graph/counts.h"
 #include "strategies/graph/rebatch.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/pipeline.h"
@@ -22,7 +22,6 @@
 namespace foreshard::lower {
 namespace {
 
-using program::MemoryKind;
 using program::Program;
 
 std::vector<std::string> untrained_remarks(const std::vector<std::string>& names) {
@@ -189,45 +188,18 @@ std::string name_of(const Graph& graph, const Strategy& strategy) {
                      strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward");
 }
 
-// What a rank holds during the whole step.
-std::vector<program::StaticMemory> memory_of(const plan::Role& role,
-                                             const std::vector<MeshAxis>& mesh,
-                                             const StateSharding& states,
-                                             const std::vector<GraphParameters>& parameters,
-                                             const Strategy& strategy) {
-  const ElementBytes each = element_bytes(strategy);
-  double copied = 0;  // elements with copies on data-parallel ranks
-  double shard = 0;
-  double others = 0;
-  for (const plan::ParameterGroup& group : role.parameters) {
-    const auto count = static_cast<double>(group.elements);
-    (group.over.empty() ? others : copied) += count;
-    if (!group.over.empty())
-      shard += static_cast<double>(plan::shard_of(group.elements, group, mesh));
-  }
-  Bytes stored;
-  Bytes row_states;
+HeldParts held_by(const plan::Role& role, const std::vector<MeshAxis>& mesh,
+                  const StateSharding& states, const std::vector<GraphParameters>& parameters) {
+  HeldParts held{.mesh = mesh, .groups = role.parameters, .whole = 0_B, .pads_shards = true};
   for (const plan::Chunk& chunk : role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
       const std::int32_t index = chunk.units.first + i;
       const GraphParameters& unit = parameters[static_cast<std::size_t>(index)];
-      stored += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
-      row_states += unit.row_states;
+      *held.whole += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
+      held.row_states += unit.row_states;
     }
   }
-  if (states.cuts_parameters) stored += each.parameter * shard;
-  std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, stored}};
-  if (strategy.framework->workspace > 0_B)
-    memory.push_back({MemoryKind::kBuffers, strategy.framework->workspace});
-  if (strategy.mode == Mode::kForward) return memory;
-  const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
-    memory.push_back({kind, element * (others + (cut ? shard : copied))});
-  };
-  held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
-       states.cuts_gradients);
-  held(MemoryKind::kOptimizer, each.optimizer, states.cuts_optimizer);
-  if (row_states > 0_B) memory.push_back({MemoryKind::kOptimizer, row_states});
-  return memory;
+  return held;
 }
 
 reshard::MeshPlanner planner_of(const GraphOptions& options, const std::vector<MeshAxis>& axes) {
@@ -242,66 +214,9 @@ reshard::MeshPlanner planner_of(const GraphOptions& options, const std::vector<M
 
 }  // namespace
 
-Flops product_flops(const Graph& graph) {
-  Flops sum;
-  for (const Operator& op : graph.operators) {
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
-    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-    if (op.bodies.empty()) {
-      for (const Kernel& kernel : kernels_of(graph, op, shapes))
-        if (!std::holds_alternative<Pass>(kernel)) sum += flops_of(kernel);
-    }
-    for (std::size_t i = 0; i < op.bodies.size(); ++i)
-      sum +=
-          body_weight(op, i) * product_flops(graph.bodies[static_cast<std::size_t>(op.bodies[i])]);
-  }
-  return sum;
-}
-
 static bool freezes(const Graph& graph) {
   return std::ranges::any_of(graph.tensors, &Tensor::frozen) ||
          std::ranges::any_of(graph.bodies, freezes);
-}
-
-// `inputs`: the graph's inputs that depend on something trained. A product has one product backward
-// for each of its two factors that depends on something trained; any other kernel costs twice as
-// much backward as forward.
-// Not modelled: that before the first iteration of a loop nothing may be trained.
-static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inputs) {
-  const std::set<TensorId> reached = trained(graph, inputs);
-  const auto is_wanted = [&](TensorId id) { return learns(graph[id]) || reached.contains(id); };
-  constexpr std::size_t kFactors = 2;
-  Flops sum;
-  for (const Operator& op : graph.operators) {
-    const auto factors = std::min(op.inputs.size(), kFactors);
-    const auto wanted = static_cast<double>(std::count_if(
-        op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(factors), is_wanted));
-    const bool any = std::ranges::any_of(op.inputs, is_wanted);
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
-    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-    if (op.bodies.empty()) {
-      for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
-        if (std::holds_alternative<Pass>(kernel)) continue;
-        const double backward = std::holds_alternative<Gemm>(kernel) ? wanted : any ? 2.0 : 0.0;
-        sum += (1 + backward) * flops_of(kernel);
-      }
-    }
-    for (std::size_t i = 0; i < op.bodies.size(); ++i) {
-      const Graph& body = graph.bodies[static_cast<std::size_t>(op.bodies[i])];
-      const bool trains = reached.contains(op.outputs.front());
-      std::vector<TensorId> behind;
-      for (std::size_t n = 0; n < std::min(body.inputs.size(), op.inputs.size()); ++n)
-        if (trains || is_wanted(op.inputs[n])) behind.push_back(body.inputs[n]);
-      sum += body_weight(op, i) * flops_of_step(body, behind);
-    }
-  }
-  return sum;
-}
-
-static Flops model_flops(const Graph& graph, Mode mode) {
-  return mode == Mode::kForward ? product_flops(graph) : flops_of_step(graph, {});
 }
 
 // Refuses tensors without elements: no kernel works on them.
@@ -351,7 +266,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   std::vector<LoweredBlock> blocks;
   const reshard::MeshPlanner planner = planner_of(options, mesh);
   for (std::size_t u = 0; u < units.units.size(); ++u) {
-    GraphPasses passes = by_pass.of(taken[u]).passes(u);
+    UnitPasses passes = by_pass.of(taken[u]).passes(u);
     passes.planner = planner;
     blocks.push_back(lower_graph_block(passes, strategy));
     if (blocks.back().saved > 0_B) blocks.back().saved = by_pass.activations(taken[u], u);
@@ -377,15 +292,18 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   Program& program = result.program;
   program = program_of(result.plan, strategy, planned, options.launch_time);
   if (program.roles.size() == 1) program.roles.front().name = "all ranks";
-  for (std::size_t role = 0; role < program.roles.size(); ++role)
-    program.roles[role].memory =
-        memory_of(result.plan.roles[role], mesh, result.plan.states, parameters, strategy);
+  for (std::size_t i = 0; i < program.roles.size(); ++i) {
+    const StateSharding& states = result.plan.states;
+    program.roles[i].memory =
+        resident_memory(strategy, states, held_by(result.plan.roles[i], mesh, states, parameters));
+  }
 
+  const bool trains = strategy.mode == Mode::kTrain;
   const auto samples = static_cast<double>(strategy.global_batch);
   program.totals = {.samples = samples,
                     .tokens = samples * options.tokens_per_sample,
                     .model_flops = static_cast<double>(strategy.micro_batches()) *
-                                   model_flops(graph, strategy.mode),
+                                   (trains ? step_flops(graph) : product_flops(graph)),
                     .peak_dtype = std::string(foreshard::name_of(strategy.precision))};
   return result;
 }

@@ -65,8 +65,4 @@ struct LoweredGraph {
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);
 
-/// Arithmetic of the matrix products, convolutions and attention of a forward pass. Shapes are
-/// whole, not one rank's; branches count with their probability.
-Flops product_flops(const Graph& graph);
-
 }  // namespace foreshard::lower

@@ -68,6 +68,74 @@ void visit_parameters(const ShardedUnits& units, Visit visit) {
   }
 }
 
+struct CollectedParameters {
+  GraphParameters parameters{};
+  PartialElements elements{};         // elements of trained parameters
+  std::vector<std::int64_t> sizes{};  // sizes of trained parameters with data-parallel copies
+};
+
+// {"data"} if there are several data-parallel ranks and they hold copies of a tensor with this
+// layout, else {}.
+std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>& mesh) {
+  const Axis data = axis_of(mesh, "data");
+  const bool one = mesh[static_cast<std::size_t>(data)].size == 1;
+  if (one || state_of(lies, data).kind != AxisState::Kind::kReplicated) return {};
+  return {data};
+}
+
+// Collects the parameters of a graph and its bodies. `copies`: how often a rank holds each of them;
+// `elsewhere`: parameters of the graph that are counted elsewhere.
+void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
+             const std::set<TensorId>& elsewhere, CollectedParameters& into) {
+  const Graph& graph = *forward.graph;
+  const auto gradients =
+      backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Tensor& tensor = graph.tensors[t];
+    if (tensor.role != TensorRole::kParameter) continue;
+    const Attribute& lies = forward.attributes[t];
+    const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
+    for (const auto& axes : lies.dims) into.parameters.split_over.insert(axes.begin(), axes.end());
+    const TensorId id{static_cast<std::int64_t>(t)};
+    if (elsewhere.contains(id)) continue;
+    const auto gradient = gradients.find(id);
+    const Bytes bytes = size_of(tensor.dtype) * static_cast<double>(count);
+    into.parameters.bytes += bytes;
+    const bool is_trained = gradient != gradients.end();
+    if (is_trained || (backward == nullptr && !is_whole_number(tensor.dtype) && !tensor.frozen)) {
+      const auto over =
+          is_trained ? partial_axes(backward->attributes[gradient->second.index()], forward.mesh)
+                     : replicas_of(lies, forward.mesh);
+      into.elements[over] += count;
+      if (std::ranges::find(over, axis_of(forward.mesh, "data")) == over.end()) continue;
+      into.parameters.copied += bytes;
+      into.sizes.insert(into.sizes.end(), static_cast<std::size_t>(copies), count / copies);
+    } else if (!is_whole_number(tensor.dtype) && !tensor.frozen) {
+      into.parameters.untrained.push_back(tensor.name);
+    }
+    if (tensor.updated_by_rows && backward != nullptr)
+      into.parameters.row_states +=
+          size_of(DType::kFp32) *
+          static_cast<double>(copies * local_shape(tensor.shape, lies, forward.mesh).front());
+  }
+  for (const Operator& op : graph.operators) {
+    const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);
+    for (std::size_t b = 0; b < op.bodies.size(); ++b) {
+      const bool own = op.type == "loop" && op.settings.flag("own_parameters");
+      collect(
+          forward.bodies[static_cast<std::size_t>(op.bodies[b])],
+          back == nullptr ? nullptr : &backward->bodies[static_cast<std::size_t>(back->bodies[b])],
+          own ? copies * op.settings.integer("count") : copies, {}, into);
+    }
+  }
+}
+
+CollectedParameters collected(const UnitPasses& unit, const std::set<TensorId>& elsewhere) {
+  CollectedParameters all;
+  collect(unit.forward, unit.backward, 1, elsewhere, all);
+  return all;
+}
+
 std::size_t piece_with(const std::vector<plan::UnitRange>& pieces, std::size_t unit) {
   return static_cast<std::size_t>(std::ranges::find_if(pieces,
                                                        [&](const plan::UnitRange& piece) {
@@ -82,13 +150,38 @@ using PieceTensors = std::set<std::pair<std::size_t, TensorId>>;
 
 }  // namespace
 
-GraphPasses ShardedUnits::passes(std::size_t unit) const {
-  if (!trains()) return {.forward = forward[unit]};
+GraphParameters parameters_of(const UnitPasses& unit, const std::set<TensorId>& elsewhere) {
+  return collected(unit, elsewhere).parameters;
+}
+
+std::optional<std::vector<Axis>> gradient_axes(const UnitPasses& unit, TensorId parameter) {
+  if (unit.backward == nullptr) return std::nullopt;
+  const auto gradients = gradients_in(*unit.backward->graph);
+  const auto found = gradients.find(parameter);
+  if (found == gradients.end()) return std::nullopt;
+  return partial_axes(unit.backward->attributes[found->second.index()], unit.forward.mesh);
+}
+
+LoweredBlock lower_graph_block(const UnitPasses& unit, const Strategy& strategy) {
+  PartialElements reduced;
+  LoweredBlock lowered = lower_unit(unit, strategy, reduced);
+  CollectedParameters all = collected(unit, {});
+  lowered.parameter_sizes = std::move(all.sizes);
+  for (const auto& [axes, count] : all.elements)
+    lowered.parameters.push_back(
+        {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
+  return lowered;
+}
+
+UnitPasses ShardedUnits::passes(std::size_t unit) const {
+  if (!trains()) return {.forward = forward[unit], .launching = launching};
   return {.forward = forward[unit],
           .backward = &backward[unit],
           .seeds = gradients[unit].seeds,
-          .recompute = recompute,
-          .fills_buckets = units.size() == 1};
+          .recomputation = {recompute},
+          .fills_buckets = units.size() == 1,
+          .backward_overlap = backward_overlap,
+          .launching = launching};
 }
 
 Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<MeshAxis>& mesh,
@@ -97,6 +190,7 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
     FORESHARD_TRY(split_over_stages(graph.graph, axis_of(mesh, "pipeline")));
   }
   ShardedUnits all;
+  all.launching.captured = strategy.cuda_graphs;  // a framework's launch counts are for its models
   const BackwardPass follows = backward_pass(strategy);
   FORESHARD_ASSIGN(all.whole, distributed(graph.graph, mesh, follows));
   all.units = cut(all.whole, graph.begins);
@@ -110,6 +204,7 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
   }
   if (follows == BackwardPass::kNone) return all;
   all.recompute = strategy.recompute;
+  all.backward_overlap.conversions = strategy.framework->overlap_tensor_gradients;
   all.gradients = gradients_of(graph.graph, all.units, all.forward, backward_options(strategy));
   for (const UnitGradients& unit : all.gradients) {
     FORESHARD_ASSIGN(auto backward, distributed(unit.backward, mesh, BackwardPass::kNone));

@@ -17,7 +17,7 @@
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/calls.h"
-#include "strategies/reshard/within_mesh.h"
+#include "strategies/program/lower/unit_block.h"
 
 namespace foreshard::lower {
 
@@ -31,29 +31,16 @@ struct GraphParameters {
   std::vector<std::string> untrained{};  ///< Parameters, not frozen, that no gradient reaches.
 };
 
-/// A unit of a general graph, sharded, with its backward pass.
-struct GraphPasses {
-  const ShardedGraph& forward;
-  const ShardedGraph* backward = nullptr;  ///< Null: nothing is trained.
-  std::set<TensorId> seeds{};              ///< UnitGradients::seeds.
-  Recompute recompute = Recompute::kNone;  ///< kNone or kFull.
-  /// Its backward pass can reduce gradients in buckets of the framework's size as they become ready
-  /// (plan::ParameterGroup::reduced_inside); else all reductions are left to the plan.
-  bool fills_buckets = true;
-  reshard::MeshPlanner planner = reshard::steps_within;  ///< Planner of its conversions.
-};
-
 /// What a rank holds of the parameters of a unit and its bodies, without the parameters
 /// `elsewhere`.
-GraphParameters parameters_of(const GraphPasses& unit, const std::set<TensorId>& elsewhere);
+GraphParameters parameters_of(const UnitPasses& unit, const std::set<TensorId>& elsewhere);
 
 /// The axes over which the gradient of one of the unit's own parameters is partial; nothing where
 /// the parameter is not trained.
-std::optional<std::vector<Axis>> gradient_axes(const GraphPasses& unit, TensorId parameter);
+std::optional<std::vector<Axis>> gradient_axes(const UnitPasses& unit, TensorId parameter);
 
-/// The passes through a unit, named after its graph.
-/// Not modelled: what a graph keeps outside its loops and conditions if it has no operator there.
-LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy);
+/// The passes through a unit, and its parameters.
+LoweredBlock lower_graph_block(const UnitPasses& unit, const Strategy& strategy);
 
 /// All units, sharded; each list has one entry per unit, in the order of the graph. Holds
 /// references to the graph, and from member to member.
@@ -64,10 +51,12 @@ struct ShardedUnits {
   std::vector<UnitGradients> gradients{};  ///< Empty where nothing is trained.
   std::vector<ShardedGraph> backward{};    ///< `gradients`, sharded.
   Recompute recompute = Recompute::kNone;
+  Overlap backward_overlap{};
+  LaunchCost launching{};
 
   const Graph& graph() const { return *whole.graph; }
   bool trains() const { return !gradients.empty(); }
-  GraphPasses passes(std::size_t unit) const;
+  UnitPasses passes(std::size_t unit) const;
 };
 
 /// \return as lower_graph.

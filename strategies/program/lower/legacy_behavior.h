@@ -1,7 +1,7 @@
 /// \file
 /// Changes of lowered tasks by old libraries and by settings of a framework (Framework in
-/// strategies/parallelism/framework.h has a member for each). block.cc and graph_blocks.cc apply
-/// the first two to each block, calls.cc the last one to the finished Program.
+/// strategies/parallelism/framework.h has a member for each). unit_block.cc applies the first one
+/// to each block, block.cc the second, and calls.cc the last one to the finished Program.
 #pragma once
 
 #include "strategies/program/ir/program.h"

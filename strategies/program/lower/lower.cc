@@ -332,49 +332,62 @@ bool reads_copy_of_table(const Strategy& strategy, const Model& model, const Low
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage) {
-  const StateSharding sharding = state_sharding(strategy);
+  Bytes buffers;
+  if (strategy.mode == Mode::kTrain) {
+    buffers = placeholder_bytes(strategy, model, blocks, stage);
+    const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
+    if (sends_gradients && strategy.micro_batches() > 1)
+      buffers += boundary_bytes(strategy, blocks);
+  }
+  const auto groups = groups_of_stage(strategy, model, blocks, stage);
+  return resident_memory(
+      strategy, state_sharding(strategy),
+      {.mesh = blocks.mesh, .groups = plan::by_shards(groups, blocks.mesh), .buffers = buffers});
+}
+
+std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
+                                                   const StateSharding& sharding,
+                                                   const HeldParts& held) {
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
   const bool in_precision = bytes.parameter == size_of(strategy.precision);  // else fp32 shards
   const bool steps_on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
-  Bytes parameters;
+  Bytes parameters = held.whole.value_or(0_B);
   double gradients = 0;
   double states = 0;
   double matrices = 0;  // the part of `states` in weights of layers (ElementBytes::matrix)
-  for (const auto& group :
-       plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
-    const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
-    const auto count = static_cast<double>(group.trained());
-    const auto shards = static_cast<double>(
-        in_precision ? gathered_elements(strategy, group.elements, group.quantized)
-                     : group.elements);
+  for (const plan::ParameterGroup& group : held.groups) {
+    const double share = 1 / static_cast<double>(ways(group.over, held.mesh));
+    const auto part = [&](std::int64_t count, bool cut) {
+      if (cut && held.pads_shards) return static_cast<double>(shard_of(count, group, held.mesh));
+      return static_cast<double>(count) * (cut ? share : 1.0);
+    };
     // Where shards are fp32, parameters that one rank holds alone are fp32 as well.
-    const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !in_precision);
-    if (!is_cut)
-      parameters += whole_parameters(strategy, group.elements, group.quantized);
-    else if (!strategy.offload_parameters)
-      parameters += bytes.parameter * (shards * share);
+    if (!sharding.cuts_parameters || (group.over.empty() && (in_precision || held.whole))) {
+      if (!held.whole) parameters += whole_parameters(strategy, group.elements, group.quantized);
+    } else if (!strategy.offload_parameters) {
+      parameters += bytes.parameter *
+                    part(in_precision ? gathered_elements(strategy, group.elements, group.quantized)
+                                      : group.elements,
+                         true);
+    }
     // Shards of gradients leave for the CPU after their reduction; whole ones stay until the step.
     if (!steps_on_cpu || !sharding.cuts_gradients || group.over.empty())
-      gradients += count * (sharding.cuts_gradients ? share : 1.0);
+      gradients += part(group.trained(), sharding.cuts_gradients);
     if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;
-    states += count * (sharding.cuts_optimizer ? share : 1.0);
+    states += part(group.trained(), sharding.cuts_optimizer);
     for (const MatrixGroup& one : group.matrices)
-      matrices += static_cast<double>(elements_of(one, blocks.mesh)) *
-                  (sharding.cuts_optimizer ? share : 1.0);
+      matrices += part(elements_of(one, held.mesh), sharding.cuts_optimizer);
   }
   std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, parameters}};
-  Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
     memory.push_back(
         {MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) * gradients});
     memory.push_back({MemoryKind::kOptimizer,
                       bytes.optimizer * states + (bytes.matrix - bytes.optimizer) * matrices});
-    buffers += placeholder_bytes(strategy, model, blocks, stage);
-    const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
-    if (sends_gradients && strategy.micro_batches() > 1)
-      buffers += boundary_bytes(strategy, blocks);
+    if (held.row_states > 0_B) memory.push_back({MemoryKind::kOptimizer, held.row_states});
   }
+  const Bytes buffers = framework.workspace + held.buffers;
   if (buffers > 0_B) memory.push_back({MemoryKind::kBuffers, buffers});
   return memory;
 }

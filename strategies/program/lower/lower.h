@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -65,10 +66,26 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
 bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                          const LoweredBlock& block);
 
-/// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
-/// framework's workspace, the placeholders of gradients that it keeps, and the last gradient that
-/// the stage sent to the stage before it. A pipeline engine holds that gradient until it has the
-/// next one (megatron/core/pipeline_parallel/schedules.py: `input_tensor_grad`).
+/// What resident memory follows from.
+struct HeldParts {
+  std::vector<MeshAxis> mesh{};
+  std::vector<plan::ParameterGroup> groups{};  ///< plan::by_shards() of the parameters.
+  std::optional<Bytes> whole{};  ///< Parameters that ZeRO does not cut; nothing: as in `groups`.
+  bool pads_shards = false;      ///< Shards count as plan::shard_of(); else as equal parts.
+  Bytes row_states{};            ///< Optimizer states of tables that are updated by rows.
+  Bytes buffers{};               ///< Buffers beside the framework's workspace.
+};
+
+/// What a rank holds during the whole step: parameters, gradients and optimizer state as the
+/// strategy shares them, and buffers.
+std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
+                                                   const StateSharding& sharding,
+                                                   const HeldParts& held);
+
+/// The same of a stage of a transformer. Its buffers are the placeholders of gradients that the
+/// framework keeps, and the last gradient that the stage sent to the stage before it. A pipeline
+/// engine holds that gradient until it has the next one
+/// (megatron/core/pipeline_parallel/schedules.py: `input_tensor_grad`).
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage);
 

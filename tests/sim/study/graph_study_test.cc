@@ -7,6 +7,10 @@
 #include "tests/test.h"
 
 #include "sim/study/run.h"
+#include "strategies/graph/transformer.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/program/lower/graph.h"
+#include "strategies/program/lower/lower.h"
 
 namespace foreshard::study::graph_study_test {
 
@@ -307,6 +311,34 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
   EXPECT_THAT(yaml_fault(", dims: {batch: 3}"), HasSubstr("leaves no dimension open"));
   EXPECT_THAT(yaml_fault(", probabilities: {a: 0.3}"),
               HasSubstr("probabilities of its own conditions"));
+}
+
+// A decoder whose tables are not tied, lowered as a graph of one unit: the step on one device is
+// that of the model. (The graph of a tied model has its table twice.)
+TEST(ModelsAsGraphs, HaveTheSameStepOnOneDevice) {
+  int compared = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(FORESHARD_SOURCE_DIR "/configs/models")) {
+    const auto study = value_of(load_study({.cluster = "two-dgx-a100",
+                                            .model = file.path().stem().string(),
+                                            .strategy = "{global_batch: 2}"},
+                                           shipped_options()));
+    if (study.model.tables_behind() > 0) continue;
+    const auto cluster = value_of(cluster_of(study));
+    const auto step_of = [&](program::Program program) {
+      const auto placed = with_launch_times(study.pool.placed(std::move(program)), cluster);
+      return value_of(simulated(study, cluster, placed, {})).step;
+    };
+    auto options = transformer_options(study.strategy);
+    options.capacity_factor = study.strategy.expert_slots(study.model);
+    const Graph graph = transformer_graph(study.model, options);
+    auto lowered = value_of(lower::lower_graph(graph, study.strategy, {.batch = options.batch}));
+    auto program = value_of(lower::lower(study.model, study.strategy, {}));
+    EXPECT_NEAR(step_of(std::move(lowered.program)) / step_of(std::move(program)), 1, 1e-9)
+        << study.model.name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 25);
 }
 
 }  // namespace foreshard::study::graph_study_test

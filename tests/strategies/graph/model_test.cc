@@ -158,6 +158,16 @@ TEST(LayerKinds, FollowTheInterval) {
   EXPECT_EQ(model.layer_kinds(), std::vector{LayerKind{.experts = true}});
 }
 
+// Not trained are the table (5 rows of 8, which is the output projection too), positions, token
+// types, and scale and shift of the last norm.
+TEST(ParameterCount, OfFrozenEndsByHand) {
+  const Model model = written_model(
+      "name: m, layers: 2, hidden: 8, heads: 2, vocabulary: 5, sequence: 6, token_types: 3, "
+      "frozen: {embedding: true, head: true}");
+  ASSERT_TRUE(checked(model));
+  EXPECT_EQ(parameter_count(model) - trained_parameter_count(model), 8 * (5 + 6 + 3 + 2));
+}
+
 // Layers in a window that slides over 3 of 8 tokens have 3 (16 - 3) in place of 64 scores, counted
 // twice as those of all are; chunks of 4 tokens 2 x 16.
 TEST(ModelFlops, OfWindowsByHand) {

@@ -251,6 +251,21 @@ TEST(LowerGraph, SaysWhatAStrategyCannotAsk) {
   EXPECT_TRUE(faults_in_graph(strategy(2, 2), mlp(), {}, 1, kBatch, 4).empty());
 }
 
+// Ranks, batch and order of ranks are checked as a transformer's are.
+TEST(LowerGraph, SaysWhatIsWrongWithRanksAndBatch) {
+  Strategy s = strategy(1, 2);
+  s.global_batch += 1;
+  s.rank_order = {"tensor", "tensor", "data"};
+  const auto faults = faults_in_graph(s, mlp(), {{"expert", 2}}, 1, kBatch, 1);
+  ASSERT_EQ(faults.size(), 3u);
+  EXPECT_EQ(faults[0].message,
+            "tensor_parallel 1 x pipeline_parallel 1 x data_parallel 2 x expert 2 = 4 ranks, but "
+            "there is 1 device for them");
+  EXPECT_THAT(faults[1].message, StartsWith("9 samples do not divide into data_parallel 2 x"));
+  EXPECT_EQ(faults[1].help, "use strategy.global_batch=8 or 16");
+  EXPECT_EQ(faults[2].key, "rank_order");
+}
+
 TEST(LowerGraph, SaysThatThePrecisionIsAnother) {
   Strategy s = strategy(1, 1);
   s.precision = DType::kFp32;

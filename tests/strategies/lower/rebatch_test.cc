@@ -5,6 +5,8 @@
 #include "tests/strategies/lower/lowered_graphs.h"
 #include "tests/test.h"
 
+#include "strategies/graph/counts.h"
+
 namespace foreshard::lower {
 namespace {
 

@@ -249,8 +249,8 @@ TEST(SearchGraph, RefusesWhatItDoesNotKnow) {
 // The same of every mesh is said once, with what would do.
 TEST(SearchGraph, SaysOnceWhatForbidsAllGroupings) {
   const std::string text = fault(graph_study("mlp", "{global_batch: 4097}"));
-  EXPECT_THAT(text, HasSubstr("4 of them: global_batch: 4097 samples do not divide into"));
-  EXPECT_THAT(text, HasSubstr("; use 8192"));
+  EXPECT_THAT(text, HasSubstr("4 of them: global_batch: 4,097 samples do not divide into"));
+  EXPECT_THAT(text, HasSubstr("; use strategy.global_batch=4096 or 8192"));
 }
 
 }  // namespace foreshard::search::search_test
