@@ -11,7 +11,12 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 23> kCommands{{
+  static constexpr std::array<CommandInfo, 24> kCommands{{
+      {"init", "Write a first study, from four questions.",
+       "foreshard init -o study.yaml\n"
+       "foreshard init --model llama3-70b --cluster dgx-h100 --gpus 64 --batch \"4M tokens\" \\\n"
+       "    -o study.yaml",
+       make_init},
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"

@@ -27,6 +27,7 @@ std::unique_ptr<Command> make_elastic();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_import();
+std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_plot();
 std::unique_ptr<Command> make_replan();
 std::unique_ptr<Command> make_replay();
