@@ -124,9 +124,10 @@ std::span<const CommandInfo> commands() {
        "foreshard schema study > study.schema.json\n"
        "foreshard schema prediction",
        make_schema},
-      {"completion", "Print the completion of bash or zsh for this program.",
+      {"completion", "Print the completion of bash, zsh or fish for this program.",
        "foreshard completion bash > ~/.local/share/bash-completion/completions/foreshard\n"
-       "foreshard completion zsh > ~/.zfunc/_foreshard",
+       "foreshard completion zsh > ~/.zfunc/_foreshard\n"
+       "foreshard completion fish > ~/.config/fish/completions/foreshard.fish",
        make_completion},
       {"version", "Print the version and build of this program.", "foreshard version --format json",
        make_version},
