@@ -50,16 +50,6 @@ Error unknown(std::string_view what, const std::string& name, const std::vector<
       near ? fmt::format("did you mean '{}'?", *near) : fmt::format("{} lists them", list)));
 }
 
-// YAML of a name or a path; YAML in braces as it is.
-std::string as_value(const std::string& name) {
-  const bool plain =
-      name.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") ==
-          std::string::npos &&
-      name.find_first_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == 0;
-  return plain || name.starts_with('{') ? name : yaml::quoted(name);
-}
-
 bool names_a_file(const std::string& name) {
   return yaml::is_file_name(name);
 }
@@ -124,11 +114,10 @@ Status sound(const std::string& text, const Environment& environment) {
 }  // namespace
 
 std::string FirstStudy::reference(const std::string& name, bool in_file) const {
+  if (!names_a_file(name) && !study::is_hf_config(name)) return name;
   std::error_code fault;
-  const bool is_path = names_a_file(name) || study::is_hf_config(name);
-  if (!in_file || !is_path || folder_.empty()) return as_value(name);
   const auto place = std::filesystem::proximate(name, folder_, fault);
-  return as_value(fault ? name : place.string());
+  return yaml::quoted(in_file && !folder_.empty() && !fault ? place.string() : name);
 }
 
 Status FirstStudy::set_model(const std::string& name) {
@@ -161,7 +150,8 @@ Status FirstStudy::set_cluster(const std::string& name) {
     }
   }
   yaml::Loader loader({.catalogue = environment_->catalogue});
-  const std::string text = is_cluster_ ? machine : fmt::format("{{node: {}}}", as_value(machine));
+  const std::string text =
+      is_cluster_ ? machine : fmt::format("{{node: {}}}", reference(machine, false));
   FORESHARD_ASSIGN(cluster_, yaml::read_given<ClusterConfig>(text, loader));
   machine_ = machine;
   return {};

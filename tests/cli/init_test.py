@@ -94,7 +94,7 @@ class Init(unittest.TestCase):
         (self.folder / "mine/config.json").write_text(json.dumps({
             "model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16,
             "num_hidden_layers": 4, "vocab_size": 32000, "max_position_embeddings": 512}))
-        self.assertIn("huggingface: {config: mine}\n",
+        self.assertIn("huggingface: {config: \"mine\"}\n",
                       self.written("--model", "mine", "--cluster", "dgx-a100-80gb", "--batch", "64"))
 
     def test_names_that_are_not_there(self):
