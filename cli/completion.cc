@@ -257,7 +257,7 @@ class Completion final : public Command {
       names.emplace_back(one.shell);
       if (shell_ != one.shell) continue;
       CLI::App app;
-      std::string ignored;
+      GlobalOptions ignored;
       const auto declared = declare_all(app, ignored);
       FORESHARD_TRY(write_result(output_, one.written(app)));
       return kDone;
