@@ -8,7 +8,7 @@ import tempfile
 from typing import Any, Mapping, Optional, Union
 
 from . import results
-from ._result import Result, result_of
+from ._result import Result, result_of, write_page
 from ._run import PathLike, Progress, options, run, settings
 from ._study import Part, Study, _json
 
