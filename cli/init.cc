@@ -74,7 +74,7 @@ class Init final : public Command {
   static constexpr std::size_t kGpus = 2;  // the place of that question
 
   static const std::array<Question, 4>& questions() {
-    static const std::array<Question, 4> kQuestions{{
+    static const std::array<Question, 4> all{{
         {"--model", &Init::model_, "Which model? A name (foreshard catalog models) or a folder",
          &FirstStudy::set_model, [](const FirstStudy&) { return std::string("llama3-8b"); }, false},
         {"--cluster", &Init::cluster_, "On which machine? A cluster, a node or a device",
@@ -85,7 +85,7 @@ class Init final : public Command {
         {"--batch", &Init::batch_, "Which batch, in sequences or tokens?", &FirstStudy::set_batch,
          [](const FirstStudy&) { return FirstStudy::usual_batch(); }, true},
     }};
-    return kQuestions;
+    return all;
   }
 
   Status may_write() const {
