@@ -317,6 +317,28 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string in_ascii(std::string_view text) {
+  constexpr auto kSigns = std::to_array<std::pair<std::string_view, char>>({{"╭", '+'},
+                                                                            {"╮", '+'},
+                                                                            {"╰", '+'},
+                                                                            {"╯", '+'},
+                                                                            {"─", '-'},
+                                                                            {"│", '|'},
+                                                                            {"█", '#'},
+                                                                            {"▏", '|'},
+                                                                            {"✓", 'y'},
+                                                                            {"✗", 'n'}});
+  std::string ascii;
+  while (!text.empty()) {
+    const auto sign =
+        std::ranges::find_if(kSigns, [&](const auto& one) { return text.starts_with(one.first); });
+    const std::size_t bytes = sign == kSigns.end() ? 1 : sign->first.size();
+    ascii += sign == kSigns.end() ? text.front() : sign->second;
+    text.remove_prefix(bytes);
+  }
+  return ascii;
+}
+
 std::string stretch(double from, double to, std::size_t width) {
   const auto cell = [&](double ratio) {
     const double at = std::round(std::clamp(ratio, 0.0, 1.0) * static_cast<double>(width));

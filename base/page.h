@@ -41,6 +41,9 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 /// around it. A part that is not empty shows at least a sliver.
 std::string stretch(double from, double to, std::size_t width);
 
+/// The signs that pages draw (boxes, bars, marks) in ASCII, each as one column; other text stays.
+std::string in_ascii(std::string_view text);
+
 class TextTable {
  public:
   /// Each head begins with the side that its column is aligned to: '<' for words, which may be

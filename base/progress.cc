@@ -55,13 +55,21 @@ Progress::Progress(std::string what, std::int64_t total, TerminalTraits traits)
       total_(total),
       traits_(traits),
       start_(Clock::now()),
-      next_draw_((start_ + kFirstDraw).time_since_epoch().count()) {}
+      next_draw_((start_.load() + kFirstDraw).time_since_epoch().count()) {}
 
 void Progress::tick(std::int64_t steps) {
-  const std::int64_t done = done_.fetch_add(steps, std::memory_order_relaxed) + steps;
+  show(done_.fetch_add(steps, std::memory_order_relaxed) + steps, total_);
+}
+
+void Progress::at(std::int64_t done, std::int64_t total) {
+  if (done < done_.exchange(done, std::memory_order_relaxed)) start_ = Clock::now();
+  show(done, total);
+}
+
+void Progress::show(std::int64_t done, std::int64_t total) {
   if (current_caller != nullptr) {
     end_if_asked();
-    if (current_caller->progress) current_caller->progress(what_, done, total_);
+    if (current_caller->progress) current_caller->progress(what_, done, total);
   }
   if (!traits_.interactive) return;
   const auto now = Clock::now();
@@ -72,7 +80,7 @@ void Progress::tick(std::int64_t steps) {
   if (!next_draw_.compare_exchange_strong(due, (now + kRedraw).time_since_epoch().count())) return;
 
   const std::lock_guard lock(drawing_);
-  std::string line = progress_line(what_, done, total_, now - start_);
+  std::string line = progress_line(what_, done, total, now - start_.load());
   const std::size_t length = line.size();
   if (length < drawn_length_) line.append(drawn_length_ - length, ' ');
   drawn_length_ = length;

@@ -37,14 +37,20 @@ class Progress {
   /// Counts `steps` more of `total` as done.
   /// \throws CallEnded (end_if_asked)
   void tick(std::int64_t steps = 1);
+  /// Sets the counts, for work in rounds whose totals show as they begin. Time left is of the round
+  /// at hand.
+  /// \throws CallEnded (end_if_asked)
+  void at(std::int64_t done, std::int64_t total);
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void show(std::int64_t done, std::int64_t total);
+
   const std::string what_;
   const std::int64_t total_;
   const TerminalTraits traits_;
-  const Clock::time_point start_;
+  std::atomic<Clock::time_point> start_;  ///< Of the round.
   std::atomic<std::int64_t> done_{0};
   std::atomic<Clock::rep> next_draw_;  ///< Earliest time of the next draw, since the clock's epoch.
   std::mutex drawing_;

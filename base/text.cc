@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/other_names.h"
+
 // Texts are bytes: case and length know ASCII only. nearest_name() finds the "did you mean" for
 // unknown keys, options and names; plural(), join() and quoted_choice() build messages everywhere.
 
@@ -37,41 +39,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-namespace {
-
-// The words between underscores and hyphens: "micro_batch" -> "micro", "batch".
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words(1);
-  for (const char c : name) {
-    if (c == '_' || c == '-')
-      words.emplace_back();
-    else
-      words.back() += c;
-  }
-  return words;
-}
-
-// Whether `word` abbreviates or extends a candidate of at least two words:
-// - it consists of their first letters ("tp" for "tensor_parallel"), also with "s" or "_size" for a
-//   size ("mbs" for "micro_batch");
-// - or it contains all of them in order ("tensor_model_parallel_size" for "tensor_parallel").
-bool stands_for(std::string_view word, std::string_view candidate) {
-  const std::vector<std::string> parts = words_of(candidate);
-  if (parts.size() < 2) return false;
-  std::string initials;
-  for (const std::string& part : parts) initials += part.substr(0, 1);
-  constexpr std::string_view kSize = "_size";
-  std::string_view letters = word;
-  if (letters.ends_with(kSize)) letters.remove_suffix(kSize.size());
-  if (letters == initials || letters == initials + "s") return true;
-  std::size_t found = 0;
-  for (const std::string& own : words_of(word))
-    if (found < parts.size() && own == parts[found]) ++found;
-  return found == parts.size();
-}
-
-}  // namespace
-
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestName = 100;  // Longer words are not worth a quadratic search.
@@ -95,10 +62,7 @@ std::optional<std::string> nearest_name(std::string_view word,
   // First an exact match (no edit), then a longer candidate, a near spelling, an abbreviation.
   if (longer && fewest > 0) return longer;
   if (nearest) return nearest;
-  const auto abbreviated = std::ranges::find_if(
-      candidates, [&](const std::string& each) { return stands_for(wanted, lower_case(each)); });
-  if (abbreviated == candidates.end()) return std::nullopt;
-  return *abbreviated;
+  return named_elsewhere(wanted, candidates);
 }
 
 std::string plural(std::int64_t count, std::string_view noun) {

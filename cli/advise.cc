@@ -23,11 +23,12 @@ Result<advise::Advice> advised(const study::LoadedStudy& study, const StudyOptio
                                std::int64_t threads) {
   Progress progress("simulating", 0);
   const Interruption interruption;
-  advise::AdviceOptions options{.top = top,
-                                .threads = threads,
-                                .catalogue = environment.catalogue,
-                                .stop = [] { return Interruption::asked(); },
-                                .progress = [&](std::int64_t, std::int64_t) { progress.tick(); }};
+  advise::AdviceOptions options{
+      .top = top,
+      .threads = threads,
+      .catalogue = environment.catalogue,
+      .stop = [] { return Interruption::asked(); },
+      .progress = [&](std::int64_t done, std::int64_t all) { progress.at(done, all); }};
   if (const auto free = sim::free_memory()) options.max_memory = *free;
   return advise::advise(study, given.reload(environment), options);
 }

@@ -11,13 +11,18 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 23> kCommands{{
+  static constexpr std::array<CommandInfo, 24> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
        "foreshard simulate --cluster gpt3-a100-1024 --model gpt3-175b \\\n"
        "    --strategy gpt3-175b-1024",
        make_simulate},
+      {"init", "Write a first study, from four questions.",
+       "foreshard init -o study.yaml\n"
+       "foreshard init --model llama3-70b --cluster dgx-h100 --gpus 64 --batch \"4M tokens\" \\\n"
+       "    -o study.yaml",
+       make_init},
       {"advise", "Say which single changes make a step faster, each simulated.",
        "foreshard advise configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard advise study.yaml --set strategy.micro_batch=2 --top 5 --format json",
@@ -119,9 +124,10 @@ std::span<const CommandInfo> commands() {
        "foreshard schema study > study.schema.json\n"
        "foreshard schema prediction",
        make_schema},
-      {"completion", "Print the completion of bash or zsh for this program.",
+      {"completion", "Print the completion of bash, zsh or fish for this program.",
        "foreshard completion bash > ~/.local/share/bash-completion/completions/foreshard\n"
-       "foreshard completion zsh > ~/.zfunc/_foreshard",
+       "foreshard completion zsh > ~/.zfunc/_foreshard\n"
+       "foreshard completion fish > ~/.config/fish/completions/foreshard.fish",
        make_completion},
       {"version", "Print the version and build of this program.", "foreshard version --format json",
        make_version},
@@ -129,14 +135,16 @@ std::span<const CommandInfo> commands() {
   return kCommands;
 }
 
-std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs) {
+std::vector<DeclaredCommand> declare_all(CLI::App& app, GlobalOptions& options) {
   app.name("foreshard");
   app.description(
       "foreshard forecasts the time and memory of sharding strategies on GPU clusters.");
   app.require_subcommand(1);
   app.footer("\n`foreshard help COMMAND` explains a command." +
              example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
-  app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
+  app.add_option("--configs", options.configs, "Folder of the catalogue.")->type_name("DIR");
+  Declaration(app).choice("--color", options.color, {"auto", "always", "never"},
+                          "When texts have colours; auto: on a terminal, unless NO_COLOR is set.");
   app.set_version_flag("--version", version_line(), "Print the version and exit.");
   std::vector<DeclaredCommand> declared;
   for (const CommandInfo& info : commands()) {

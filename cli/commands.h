@@ -27,6 +27,7 @@ std::unique_ptr<Command> make_elastic();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_import();
+std::unique_ptr<Command> make_init();
 std::unique_ptr<Command> make_plot();
 std::unique_ptr<Command> make_replan();
 std::unique_ptr<Command> make_replay();
@@ -48,9 +49,15 @@ struct DeclaredCommand {
   std::unique_ptr<Command> command;
 };
 
+/// Options of the program itself, which stand before or after a command.
+struct GlobalOptions {
+  std::string configs{};  ///< Folder of the catalogue.
+  std::string color{};    ///< "auto", "always" or "never".
+};
+
 /// Declares the program's options and all commands.
-/// \param configs  receives the folder of the catalogue when the command line is read.
-std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs);
+/// \param options  receives what the command line says of them when it is read.
+std::vector<DeclaredCommand> declare_all(CLI::App& app, GlobalOptions& options);
 
 /// The program: reads the command line, runs one command, and returns the exit code.
 int run(int argc, char** argv);

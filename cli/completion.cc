@@ -1,9 +1,11 @@
 // Shell completion: the words that a shell offers after `foreshard`, from the declarations to the
-// parser. Both shells get the same case statements; zsh also shows a description of each word.
+// parser. Bash and zsh get the same case statements; zsh also shows a description of each word.
+// Fish gets a line for each word, with the command that it belongs to.
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
@@ -162,10 +164,8 @@ std::string names(CLI::App& app, const Shell& shell) {
   return text;
 }
 
-std::string script(const Shell& shell) {
-  CLI::App app;
-  std::string ignored;
-  const auto declared = declare_all(app, ignored);
+// The script of a shell with case statements.
+std::string cases(CLI::App& app, const Shell& shell) {
   std::vector<std::string> paths;
   std::string all_values;
   std::string all_names;
@@ -183,20 +183,87 @@ std::string script(const Shell& shell) {
       join(paths, " | "), all_values, all_names, shell.end);
 }
 
+// The word in single quotes, escaped for fish.
+std::string fish_quoted(std::string_view word) {
+  std::string safe;
+  for (const char c : word) {
+    if (c == '\'' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return "'" + safe + "'";
+}
+
+// The beginning of a line of fish that holds where `app` is the command.
+std::string fish_line(const CLI::App& app) {
+  return fmt::format("complete -c foreshard -n \"__foreshard_at '{}'\"", path_of(app));
+}
+
+std::string fish_option(const CLI::App& app, CLI::Option& option) {
+  std::string line = fish_line(app);
+  for (const std::string& name : option.get_lnames()) line += " -l " + name;
+  for (const std::string& name : option.get_snames()) line += " -s " + name;
+  const auto words = words_of(option);
+  if (!words.empty())
+    line += " -x -a " + fish_quoted(join(words, " "));
+  else if (option.get_items_expected() > 0)
+    line += " -r -F";
+  return line + " -d " + fish_quoted(option.get_description()) + "\n";
+}
+
+std::string fish(CLI::App& app) {
+  std::vector<std::string> paths;
+  std::string lines;
+  for (CLI::App* command : all_commands(app)) {
+    if (command != &app) paths.push_back(path_of(*command));
+    for (CLI::Option* option : options_of(*command)) lines += fish_option(*command, *option);
+    for (const CLI::App* below : commands_of(*command))
+      lines += fmt::format("{} -f -a {} -d {}\n", fish_line(*command), below->get_name(),
+                           fish_quoted(below->get_description()));
+  }
+  return fmt::format(R"(# Completion of foreshard for fish, written by `foreshard completion fish`.
+function __foreshard_at
+    set -l command ''
+    for word in (commandline -opc)[2..-1]
+        switch "$command/$word"
+            case {}
+                set command "$command/$word"
+        end
+    end
+    test "$command" = "$argv[1]"
+end
+{})",
+                     join(paths, " "), lines);
+}
+
+struct Script {
+  std::string_view shell;
+  std::string (*written)(CLI::App& app);
+};
+
+constexpr std::array<Script, 3> kScripts{{{"bash", [](CLI::App& app) { return cases(app, kBash); }},
+                                          {"zsh", [](CLI::App& app) { return cases(app, kZsh); }},
+                                          {"fish", fish}}};
+
 class Completion final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.required_argument("SHELL", shell_, "The shell: bash or zsh.");
+    declaration.required_argument("SHELL", shell_, "The shell: bash, zsh or fish.");
     add_output(declaration, output_);
   }
 
   Result<ExitCode> run(const Environment&) override {
-    for (const Shell& shell : {kBash, kZsh}) {
-      if (shell_ != shell.name) continue;
-      FORESHARD_TRY(write_result(output_, script(shell)));
+    std::vector<std::string> names;
+    for (const Script& one : kScripts) {
+      names.emplace_back(one.shell);
+      if (shell_ != one.shell) continue;
+      CLI::App app;
+      GlobalOptions ignored;
+      const auto declared = declare_all(app, ignored);
+      FORESHARD_TRY(write_result(output_, one.written(app)));
       return kDone;
     }
-    return fail(fmt::format("there is no completion for '{}'", shell_), "use 'bash' or 'zsh'");
+    return fail(fmt::format("there is no completion for '{}'", shell_),
+                "use " + quoted_choice(names));
   }
 
  private:

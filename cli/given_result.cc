@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/gzip/gzip.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -17,8 +18,12 @@
 namespace foreshard::cli {
 
 bool is_result(const std::string& name) {
-  if (name == "-" || name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz"))
-    return true;
+  if (name == "-") {
+    // A result is JSON that names its schema. Stdin is read once and kept.
+    const auto text = read_file(name, limits::kResult);
+    return text && (is_gzip(*text) || schema_in(*text).starts_with("foreshard."));
+  }
+  if (name.ends_with(".json") || name.ends_with(".fsr") || name.ends_with(".gz")) return true;
   std::error_code status;
   if (!std::filesystem::is_regular_file(name, status)) return false;
   std::array<char, 2> first{};

@@ -13,8 +13,8 @@
 
 namespace foreshard::cli {
 
-/// Whether `name` stands for a result: stdin, a name that ends in .json, .fsr or .gz, or a file
-/// that gzip compressed. Anything else is a study.
+/// Whether `name` stands for a result: a name that ends in .json, .fsr or .gz, a file that gzip
+/// compressed, or "-" where stdin holds either. Anything else is a study.
 bool is_result(const std::string& name);
 
 /// The JSON of a result in the file at `name` ("-": stdin), uncompressed.

@@ -17,6 +17,21 @@ namespace {
 
 constexpr const char* kFromFile = "from-file";
 
+// The error for a path that no study has, if it is known what was meant.
+Status may_set(const yaml::Override& set) {
+  const auto refuse = [&](const std::string& help) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: {2}", set.path,
+                             set.value, help)};
+  };
+  if (const auto path = suggest_path(set.path))
+    return refuse(fmt::format("did you mean '--set {}={}'?", *path, set.value));
+  const std::size_t dot = set.path.find('.');
+  const bool is_short = dot == set.path.rfind('.');  // not `cluster.node.gpus`
+  const auto devices = suggest_devices(set.path.substr(dot + 1), set.value);
+  return is_short && devices ? refuse(*devices) : Status();
+}
+
 }  // namespace
 
 void StudyOptions::declare(Declaration& declaration) {
@@ -100,12 +115,7 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   }
   FORESHARD_TRY(stdin_twice());
   FORESHARD_TRY(check_may_be_study(study_));
-  for (const yaml::Override& each : overrides)
-    if (const auto path = suggest_path(each.path))
-      return Error{Error::Code::kInvalidInput,
-                   fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: did you mean "
-                               "'--set {2}={1}'?",
-                               each.path, each.value, *path)};
+  for (const yaml::Override& each : overrides) FORESHARD_TRY(may_set(each));
   FORESHARD_ASSIGN(auto study, study::load_study(files, {.catalogue = environment.catalogue,
                                                          .overrides = std::move(overrides)}));
   if (!measured_.empty()) FORESHARD_TRY(study::add_measured(measured_, study));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <sys/ioctl.h>
 #include <system_error>
@@ -19,11 +20,15 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/progress.h"
+#include "base/text.h"
 
 #include "sim/report/trace.h"
 
 namespace foreshard::cli {
 namespace {
+
+constexpr std::size_t kNarrowest = 80;
+constexpr std::size_t kWidest = 140;
 
 bool tells_its_severity(std::string_view message) {
   return message.starts_with("error:") || message.starts_with("internal error:") ||
@@ -34,6 +39,34 @@ bool tells_its_severity(std::string_view message) {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// Whether results go to a terminal.
+bool on_terminal(const std::string& path) {
+  return current_caller == nullptr && (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
+}
+
+bool has_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const std::string locale = lower_case(variable(name)); !locale.empty())
+      return contains(locale, "utf-8") || contains(locale, "utf8");
+  return true;  // nobody says: containers leave it so
+}
+
+// What set_colours() was given.
+thread_local std::string colours = "auto";
+
+bool has_colours(bool is_terminal) {
+  if (colours != "auto") return colours == "always";
+  const std::string terminal = variable("TERM");
+  return is_terminal && variable("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb";
+}
+
+// Where the description in a line of help begins: behind the first gap of two spaces or more.
+std::size_t description_in(const std::string& line) {
+  const std::size_t word = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", word);
+  return gap == line.npos ? word : std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
 // Tells the caller, or prints to stderr.
@@ -78,11 +111,11 @@ Status write_result(const std::string& path, std::string_view text) {
     current_caller->output += text;
     return {};
   }
-  const bool to_terminal = isatty(STDOUT_FILENO) == 1;
   constexpr auto kAll = std::numeric_limits<std::size_t>::max();
-  if (to_terminal)
-    std::cout << printable(text, kAll, paper_for(path).colour) << std::flush;
-  else
+  if (on_terminal(path)) {
+    const std::string shown = printable(text, kAll, paper_for(path).colour);
+    std::cout << (has_utf8() ? shown : in_ascii(shown)) << std::flush;
+  } else
     std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
   return {};
@@ -118,14 +151,9 @@ Status refuse_trace(const std::string& trace, const std::string& output,
 }
 
 Paper paper_for(const std::string& path) {
-  constexpr std::size_t kNarrowest = 80;
-  constexpr std::size_t kWidest = 140;
-  const std::string terminal = variable("TERM");
   const std::string width = variable("COLUMNS");
-  const bool is_terminal =
-      current_caller == nullptr && (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
-  Paper paper{.colour = is_terminal && variable("NO_COLOR").empty() && !terminal.empty() &&
-                        terminal != "dumb"};
+  const bool is_terminal = on_terminal(path);
+  Paper paper{.colour = has_colours(is_terminal)};
   winsize size{};
   std::size_t columns = 0;
   std::from_chars(width.data(), width.data() + width.size(), columns);
@@ -133,6 +161,31 @@ Paper paper_for(const std::string& path) {
     columns = size.ws_col;
   if (columns > 0) paper.width = std::clamp(columns, kNarrowest, kWidest);
   return paper;
+}
+
+void set_colours(std::string_view when) {
+  colours = when;
+}
+
+std::string help_for_terminal(const std::string& help) {
+  if (!on_terminal({})) return help;
+  const std::size_t example = std::min(help.find("\nExample:\n"), help.size());
+  const std::size_t width = paper_for({}).width;
+  std::istringstream lines(help.substr(0, example));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = description_in(line);
+    if (columns(line) <= width || begin + kNarrowest / 2 > width) {
+      text += line + "\n";
+      continue;
+    }
+    std::string before = line.substr(0, begin);
+    for (const std::string& part : wrapped(line.substr(begin), width - begin)) {
+      text += before + part + "\n";
+      before.assign(begin, ' ');
+    }
+  }
+  return text + help.substr(example);
 }
 
 Busy::Busy(std::string what) : what_(std::move(what)) {

@@ -28,7 +28,8 @@ ExitCode fail_internally(std::string_view message);
 /// Prints a remark to stderr.
 void note(std::string_view message);
 
-/// Writes `text` to the file at `path`, or to stdout if `path` is empty or "-".
+/// Writes `text` to the file at `path`, or to stdout if `path` is empty or "-". A terminal whose
+/// locale (LC_ALL, LC_CTYPE, LANG) is said and has no UTF-8 gets the signs of pages in ASCII.
 Status write_result(const std::string& path, std::string_view text);
 
 /// An error if two options name the same place, so that the second result would replace the first.
@@ -43,8 +44,16 @@ Status refuse_trace(const std::string& trace, const std::string& output,
 
 /// The paper of a text for people that write_result() writes to `path`. Its width is that of the
 /// terminal, or COLUMNS of the environment where it is set, from 80 to 140; elsewhere the usual
-/// one. It is coloured on a terminal, unless NO_COLOR is set or TERM is "dumb".
+/// one. It is coloured as set_colours() says.
 Paper paper_for(const std::string& path);
+
+/// What this thread's papers have from now on: "auto" is colours on a terminal, unless NO_COLOR is
+/// set or TERM is "dumb"; "always"; "never".
+void set_colours(std::string_view when);
+
+/// The help of a command; on a terminal, long descriptions are wrapped below their beginning. The
+/// example, which is there to be copied, stays as it is.
+std::string help_for_terminal(const std::string& help);
 
 // A line on a terminal's stderr that shows what the program is doing, and for how long.
 //

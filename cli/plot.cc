@@ -17,8 +17,8 @@ class Plot final : public Command {
     declaration.required_argument(
         "RESULT", result_,
         "What simulate --bundle wrote, or simulate, search, study, compare, "
-        "elastic, accuracy or topology collectives with --format json; - "
-        "reads stdin. Or a study, which is simulated.");
+        "elastic, accuracy or topology collectives with --format json. Or a "
+        "study, which is simulated. - reads either from stdin.");
     std::string choices;
     std::set<std::string_view> told;
     for (const picture::Kind& kind : picture::kinds())

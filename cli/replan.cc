@@ -166,7 +166,7 @@ class Replan final : public Command {
                                            study::LoadedStudy after,
                                            elastic::ReplanOptions options) {
     Progress progress("simulating", 0);
-    options.search.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    options.search.progress = [&](std::int64_t done, std::int64_t all) { progress.at(done, all); };
     const Interruption interruption;
     options.search.stop = [] { return Interruption::asked(); };
     return elastic::replan(before, std::move(after), options);

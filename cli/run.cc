@@ -127,7 +127,7 @@ std::optional<std::string> wrong_command(const CLI::App& app,
                                          const std::vector<std::string>& words) {
   const auto names = subcommands_of(app);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--configs") {
+    if (words[i] == "--configs" || words[i] == "--color") {
       ++i;
     } else if (!words[i].starts_with("-")) {
       return has(names, words[i]) ? std::nullopt : std::optional(words[i]);
@@ -167,8 +167,8 @@ int run(int argc, char** argv) {
 int run(const std::vector<std::string>& given, const CatalogueFolder& catalogue) {
   const std::vector<std::string> words = with_help_last(given);
   CLI::App app;
-  std::string configs;
-  const auto declared = declare_all(app, configs);
+  GlobalOptions options;
+  const auto declared = declare_all(app, options);
 
   if (const Status fault = limits::fault_in_factor(); !fault.ok()) return fail(fault.error());
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);
@@ -178,7 +178,7 @@ int run(const std::vector<std::string>& given, const CatalogueFolder& catalogue)
   } catch (const CLI::Success& success) {
     std::ostringstream help;
     const int code = app.exit(success, help, help);
-    const Status written = write_result({}, help.str());
+    const Status written = write_result({}, help_for_terminal(help.str()));
     return written.ok() ? code : fail(written.error());
   } catch (const CLI::ParseError& error) {
     const CLI::App& command = innermost(app);
@@ -193,9 +193,10 @@ int run(const std::vector<std::string>& given, const CatalogueFolder& catalogue)
     return fail(error.what(),
                 "for example: " + first_example(command) + "; see " + help_line(command));
   }
+  set_colours(options.color);
   try {
-    const Result<ExitCode> code =
-        run_command(declared, configs.empty() ? catalogue : CatalogueFolder{.given = configs});
+    const Result<ExitCode> code = run_command(
+        declared, options.configs.empty() ? catalogue : CatalogueFolder{.given = options.configs});
     return code ? *code : fail(code.error());
   } catch (const std::exception& error) {
     if (!missing_resource(std::current_exception()).empty()) throw;

@@ -147,7 +147,7 @@ class Search final : public Command {
                                       study.graph->batch, loader));
     }
     Progress progress("simulating", 0);
-    options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    options.progress = [&](std::int64_t done, std::int64_t all) { progress.at(done, all); };
     FORESHARD_ASSIGN(const auto result, search::search_graph(study, options));
     for (const std::string& remark : result.remarks) note(remark);
     FORESHARD_TRY(write_result(
@@ -159,8 +159,8 @@ class Search final : public Command {
 
   static Result<search::SearchResult> searched(const study::LoadedStudy& study,
                                                search::SearchOptions options) {
-    Progress progress("simulating", 0);  // the total is unknown: it depends on the bounds
-    options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    Progress progress("simulating", 0);  // of rounds, whose totals depend on the bounds
+    options.progress = [&](std::int64_t done, std::int64_t all) { progress.at(done, all); };
     const Interruption interruption;
     options.stop = [] { return Interruption::asked(); };
     return search::run_search(study, options);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/other_names.h"
 #include "base/text.h"
 #include "cli/kinds.h"
 
@@ -16,30 +17,6 @@
 
 namespace foreshard::cli {
 namespace {
-
-// Abbreviations of keys in launchers of Megatron-LM, DeepSpeed and others.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAbbreviations{{
-    {"tp", "strategy.tensor_parallel"},
-    {"tp_size", "strategy.tensor_parallel"},
-    {"tensor_parallel_size", "strategy.tensor_parallel"},
-    {"tensor_model_parallel_size", "strategy.tensor_parallel"},
-    {"pp", "strategy.pipeline_parallel"},
-    {"pp_size", "strategy.pipeline_parallel"},
-    {"pipeline_parallel_size", "strategy.pipeline_parallel"},
-    {"pipeline_model_parallel_size", "strategy.pipeline_parallel"},
-    {"dp", "strategy.data_parallel"},
-    {"dp_size", "strategy.data_parallel"},
-    {"data_parallel_size", "strategy.data_parallel"},
-    {"vpp", "strategy.virtual_stages"},
-    {"mbs", "strategy.micro_batch"},
-    {"micro_batch_size", "strategy.micro_batch"},
-    {"gbs", "strategy.global_batch"},
-    {"global_batch_size", "strategy.global_batch"},
-    {"batch", "strategy.global_batch"},
-    {"zero", "strategy.zero_stage"},
-    {"sp", "strategy.sequence_parallel"},
-    {"seq_length", "model.sequence"},
-}};
 
 constexpr std::array<std::string_view, 7> kDeviceCounts{
     "gpus", "num_gpus", "n_gpus", "ngpus", "world_size", "devices", "num_devices"};
@@ -116,13 +93,18 @@ Error folder_for_study(const std::string& folder) {
                                       : "studies in it: " + quoted_choice(studies, 10))};
 }
 
+// The key of a part of a study that is called `key`, else the one that has this name elsewhere.
 std::optional<std::string> path_of(const std::string& key) {
-  for (const auto& [abbreviation, path] : kAbbreviations)
-    if (key == abbreviation) return std::string(path);
-  for (const std::string_view part : {"strategy", "model", "cluster"}) {
+  constexpr std::array<std::string_view, 3> kParts{"strategy", "model", "cluster"};
+  const auto path = [](std::string_view part, const std::string& own) {
+    return std::optional(fmt::format("{}.{}", part, own));
+  };
+  for (const std::string_view part : kParts) {
     const auto keys = find_kind(part)->keys();
-    if (std::ranges::find(keys, key) != keys.end()) return fmt::format("{}.{}", part, key);
+    if (std::ranges::find(keys, key) != keys.end()) return path(part, key);
   }
+  for (const std::string_view part : kParts)
+    if (const auto own = named_elsewhere(key, find_kind(part)->keys())) return path(part, *own);
   return std::nullopt;
 }
 
@@ -158,10 +140,11 @@ std::optional<std::string> suggest_path(std::string_view path) {
   const FileKind* kind = find_kind(part);
   if (kind == nullptr) return std::nullopt;
   const std::string key(path.substr(dot + 1));
+  if (key.find('.') != key.npos) return std::nullopt;
   const auto keys = kind->keys();
   if (std::ranges::find(keys, key) != keys.end()) return std::nullopt;
-  const auto whole = path_of(key);
-  return whole && whole->starts_with(part + ".") ? whole : std::nullopt;
+  if (const auto own = named_elsewhere(key, keys)) return fmt::format("{}.{}", part, *own);
+  return path_of(key);
 }
 
 std::optional<std::string> suggest_devices(std::string_view option, std::string_view value) {

@@ -1,6 +1,6 @@
 # `cmake --install build/release --prefix DIR`: the programs, the catalogue where they look for it
 # (share/foreshard/configs beside bin/), the documents, and what the program says of itself: completion
-# for bash and zsh, and with help2man a manual page for each command. The tree may be moved as a whole.
+# for bash, zsh and fish, and with help2man a manual page for each command. The tree may be moved as a whole.
 #
 # `cmake --build build/release --target packages` makes packages of Debian of it, one of each component:
 # foreshard (program), libforeshard-dev (library) and python3-foreshard (python).

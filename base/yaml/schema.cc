@@ -60,7 +60,7 @@ class Writer {
       case Kind::kOptional:
         return any_of(schema(type.element(), constraints), {{"type", "null"}});
       case Kind::kList: {
-        Json list{{"type", "array"}, {"items", schema(type.element(), constraints)}};
+        Json list{{"type", "array"}, {"items", item(type.element(), constraints)}};
         if (is_non_empty(constraints)) list["minItems"] = 1;
         return list;
       }
@@ -84,6 +84,23 @@ class Writer {
     }
     FORESHARD_CHECK(false && "every kind has a schema");
     return {};
+  }
+
+  // An item of a list, which no object that `extends` changes can complete: it has all keys that a
+  // struct requires. Those of other mappings may come from such an object.
+  Json item(const Type& type, const Constraints& constraints) {
+    Json body = schema(type, constraints);
+    const bool is_whole = type.kind == Kind::kStruct && type.fields().folder.empty();
+    const Json required = is_whole ? required_keys(type.fields()) : Json();
+    if (required.empty()) return body;
+    return {{"allOf", Json::array({std::move(body), {{"required", required}}})}};
+  }
+
+  static Json required_keys(const Fields& fields) {
+    Json required = Json::array();
+    for (const Field& field : fields.fields)
+      if (field.required) required.push_back(field.key);
+    return required;
   }
 
   static Json any_of(Json first, Json second) {
@@ -157,7 +174,6 @@ class Writer {
     if (!is_new) return ref;
 
     Json properties = Json::object();
-    Json required = Json::array();
     // An object of the catalogue, and the root of a file, may be written as changes to another
     // object (`extends`).
     const bool can_extend = !fields.folder.empty() || &type == &root_;
@@ -166,21 +182,15 @@ class Writer {
                                {"description",
                                 "The object that this one changes: a name of the catalogue, or the "
                                 "path of a YAML file."}};
-    for (const Field& field : fields.fields) {
-      properties[field.key] = member(field, fields.defaults);
-      if (field.required) required.push_back(field.key);
-    }
+    for (const Field& field : fields.fields) properties[field.key] = member(field, fields.defaults);
+    const Json required = required_keys(fields);
     Json definition{{"type", "object"},
                     {"description", fields.doc},
                     {"properties", properties},
                     {"additionalProperties", false}};
-    if (!required.empty()) {
-      if (can_extend)
-        definition["anyOf"] =
-            Json::array({{{"required", required}}, {{"required", Json::array({"extends"})}}});
-      else
-        definition["required"] = required;
-    }
+    if (!required.empty() && can_extend)
+      definition["anyOf"] =
+          Json::array({{{"required", required}}, {{"required", Json::array({"extends"})}}});
     definitions_.emplace(fields.name, std::move(definition));
     return ref;
   }

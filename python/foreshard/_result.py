@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import pathlib
+import tempfile
 import types
 import typing
 from typing import Any, ClassVar, Optional, TypeVar
@@ -88,12 +89,34 @@ class Result:
         """
         return Picture(run("plot", "-", *options(kind=kind), input=self.json()).text)
 
+    def report(self, file: PathLike) -> None:
+        """Writes the result as one HTML page for a browser, by the command `report`.
+
+        Args:
+            file: The page's file, such as "step.html".
+
+        Raises:
+            Error: Results of this class have no page.
+            OSError: The file cannot be written.
+        """
+        write_page([self.json()], file)
+
     def _repr_html_(self) -> str:
         return card(type(self).__name__, self.ROWS, json.loads(self.json()))
 
     def _answer(self) -> Answer:
         answer: Answer = self.__dict__["_from"]
         return answer
+
+
+def write_page(texts: list[str], file: PathLike) -> None:
+    """Writes the page of results, given by their JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / f"{i + 1}.json" for i in range(len(texts))]
+        for path, text in zip(paths, texts):
+            path.write_text(text, encoding="utf-8")
+        page = run("report", *paths).text
+    pathlib.Path(os.fspath(file)).write_text(page, encoding="utf-8")
 
 
 def result_of(kind: type[R], answer: Answer) -> R:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 from . import results
 from ._errors import Error
-from ._result import result_of
+from ._result import result_of, write_page
 from ._run import Answer, PathLike, Progress, options, run, settings, yaml
 
 #: A name of the catalogue, a file, YAML in braces, or a dict of the keys of such a file.
@@ -205,6 +206,30 @@ class Study:
             Error: The study has a fault, or no step of its kind can be advised on.
         """
         return result_of(results.Advice, self._json("advise", _given(locals())))
+
+    def report(self, file: PathLike, *, advice: bool = True, progress: Progress = False) -> None:
+        """Writes one HTML page for a browser: the step with its time line, and what would help.
+
+        Args:
+            file: The page's file, such as "step.html".
+            advice: Also simulate the best single changes, as advise() does.
+            progress: As of search().
+
+        Raises:
+            Error: The study has a fault.
+            OSError: The file cannot be written.
+        """
+        write_page(self._pages(advice, progress), file)
+
+    def _pages(self, advice: bool, progress: Progress = False) -> list[str]:
+        """The JSON of what stands on the study's page."""
+        with tempfile.TemporaryDirectory() as folder:
+            step = pathlib.Path(folder) / "step.fsr"
+            self._run("simulate", "--bundle", str(step))
+            texts = [gzip.decompress(step.read_bytes()).decode()]
+        if advice:
+            texts.append(self.advise(progress=progress).json())
+        return texts
 
     def search_graph(
         self,

@@ -8,7 +8,7 @@ import tempfile
 from typing import Any, Mapping, Optional, Union
 
 from . import results
-from ._result import result_of
+from ._result import Result, result_of, write_page
 from ._run import PathLike, Progress, options, run, settings
 from ._study import Part, Study, _json
 
@@ -77,6 +77,50 @@ def compare(
         for path, one in zip(paths, (a, b)):
             path.write_text((one.predict() if isinstance(one, Study) else one).json())
         return result_of(results.SideBySide, _json("compare", *paths))
+
+
+def report(
+    *given: Union[Study, Result], file: PathLike, advice: bool = True, progress: Progress = False
+) -> None:
+    """Writes one HTML page for a browser of several studies and results.
+
+    Args:
+        given: Studies, which are simulated, and results.
+        file: The page's file, such as "step.html".
+        advice, progress: As of Study.report().
+
+    Raises:
+        Error: A study has a fault, or a result has no page.
+        OSError: The file cannot be written.
+    """
+    texts: list[str] = []
+    for one in given:
+        texts += one._pages(advice, progress) if isinstance(one, Study) else [one.json()]
+    write_page(texts, file)
+
+
+def init(
+    *,
+    model: PathLike,
+    cluster: PathLike,
+    gpus: Optional[int] = None,
+    batch: Optional[Union[int, str]] = None,
+    train: Optional[str] = None,
+) -> str:
+    """A first study, as YAML, with the fastest strategy of a small search: Study(init(...)).
+
+    Args:
+        model: A name of the catalogue, a file, or a folder of Hugging Face.
+        cluster: A cluster, a node or a device of the catalogue, or a file.
+        gpus: How many GPUs; None: those of the cluster, or of one node.
+        batch: Global batch of a step in sequences, or "4M tokens".
+        train: Length of the whole training: "2T tokens".
+
+    Raises:
+        Error: A name is not known, or nothing fits.
+    """
+    given = {"model": model, "cluster": cluster, "gpus": gpus, "batch": batch, "train": train}
+    return run("init", *options(**given)).text
 
 
 def elastic(
@@ -361,7 +405,9 @@ __all__ = [
     "explain",
     "import_launch",
     "import_topology",
+    "init",
     "operators",
+    "report",
     "reshard",
     "reshard_strategy",
     "schedules",

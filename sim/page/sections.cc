@@ -148,6 +148,12 @@ void tell_memory(Document& to, const Json& result) {
                   bytes_words(memory.at("capacity_bytes")));
   if (!memory.at("fits").get<bool>())
     to.warning(peak + ": it does not fit.");
+  else if (memory.value("tight", false))
+    to.warning(
+        fmt::format("{}: it fits, but is tight: {} are free beside the reserve, less than "
+                    "the margin of {:.3g} % of a device ({}).",
+                    peak, format(room * 1_B), 100 * memory.at("margin_share").get<double>(),
+                    memory.at("margin_source").get<std::string>()));
   else
     to.paragraph(
         fmt::format("{}: it fits; {} are free beside the reserve.", peak, format(room * 1_B)));
@@ -348,14 +354,10 @@ void add_side_by_side(Document& to, const Json& result) {
                     {change_in_words(of_a, of_b), true}});
   }
   if (step_a > 0 && step_b > 0) {
-    const bool faster = step_b < step_a;
-    const std::string verdict =
-        step_a == step_b ? "Both steps take the same time."
-                         : fmt::format("B is {:.1f} % {}.", 100 * std::abs(1 - step_b / step_a),
-                                       faster ? "faster" : "slower");
-    to.verdict(verdict, result.at("intervals_overlap").get<bool>()
-                            ? "The intervals overlap: a machine may order them otherwise."
-                            : "The intervals do not overlap.");
+    to.verdict(result.value("verdict", "Two plans."),
+               result.at("intervals_overlap").get<bool>()
+                   ? "The intervals overlap: a machine may order them otherwise."
+                   : "The intervals do not overlap.");
   }
   if (!result.at("terms").empty()) charts(to, result, {"compare"});
   for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)}) {

@@ -18,6 +18,7 @@
 
 #include "sim/picture/chart.h"
 #include "sim/picture/from_result.h"
+#include "sim/picture/internal/limits.h"
 #include "sim/picture/svg.h"
 
 namespace foreshard::picture {
@@ -217,9 +218,7 @@ std::string draw_memory_over_time(const Json& result) {
       if (area.values.size() != chart.times.size()) refuse("its memory over time is incomplete");
       chart.areas.push_back(std::move(area));
     }
-    const double capacity = amount(memory, "capacity_bytes") / kGiB;
-    chart.limits = {{"capacity", capacity},
-                    {"without the reserve", capacity - amount(memory, "reserve_bytes") / kGiB}};
+    chart.limits = limits_of(memory);
     return draw(chart);
   }
   refuse("it has no memory over time of the device with the least room");

@@ -17,6 +17,7 @@
 #include "sim/picture/chart.h"
 #include "sim/picture/internal/from_bundle.h"
 #include "sim/picture/internal/from_measured.h"
+#include "sim/picture/internal/limits.h"
 #include "sim/picture/internal/numbers.h"
 
 namespace foreshard::picture {
@@ -86,9 +87,7 @@ std::string draw_memory(const Json& result) {
   if (count > kMostBars)
     chart.title += fmt::format(", the {} fullest of {} classes", kMostBars, count);
   const Json& memory = result.at("memory");
-  const double capacity = amount(memory, "capacity_bytes") / kGiB;
-  chart.limits = {{"capacity", capacity},
-                  {"without the reserve", capacity - amount(memory, "reserve_bytes") / kGiB}};
+  chart.limits = limits_of(memory);
   return draw(chart);
 }
 

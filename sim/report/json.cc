@@ -401,25 +401,29 @@ Record<Report> throughput_group() {
       .field("mfu", record::at<&Report::prediction, &sim::Prediction::mfu>, "Of the peak, 0 to 1.");
 }
 
-Record<sim::Prediction> memory_group() {
-  using Prediction = sim::Prediction;
-  return Record<Prediction>("memory", "The device with the least room.")
+Record<Report> memory_group() {
+  using sim::Prediction;
+  return Record<Report>("memory", "The device with the least room.")
       .field("peak_bytes",
-             [](const Prediction& p) {
-               const auto* worst = worst_of(p);
+             [](const Report& r) {
+               const auto* worst = worst_of(r.prediction);
                return worst != nullptr ? worst->memory.peak : Bytes();
              })
-      .field("capacity_bytes", &Prediction::memory_capacity)
-      .field("reserve_bytes", &Prediction::memory_reserve,
+      .field("capacity_bytes", record::at<&Report::prediction, &Prediction::memory_capacity>)
+      .field("reserve_bytes", record::at<&Report::prediction, &Prediction::memory_reserve>,
              "What the framework and the driver keep, on every device.")
-      .field("fits", &Prediction::fits)
+      .field("fits", record::at<&Report::prediction, &Prediction::fits>)
+      .field("tight", is_tight, "Whether it fits, but leaves less than the margin.")
+      .field("margin_share", record::at<&Report::margin, &study::MemoryMargin::part>,
+             "The part of a device's memory that should stay free beside the reserve.")
+      .field("margin_source", record::at<&Report::margin, &study::MemoryMargin::source>)
       .field("worst_device",
-             [](const Prediction& p) {
-               const auto* worst = worst_of(p);
+             [](const Report& r) {
+               const auto* worst = worst_of(r.prediction);
                return worst != nullptr ? std::optional(worst->representative) : std::nullopt;
              })
-      .field("by_kind_bytes", [](const Prediction& p) {
-        const auto* worst = worst_of(p);
+      .field("by_kind_bytes", [](const Report& r) {
+        const auto* worst = worst_of(r.prediction);
         return worst != nullptr ? worst->memory : sim::MemoryUse();
       });
 }
@@ -545,7 +549,7 @@ const Record<Report>& record_of(const Report*) {
           .group("throughput", throughput_group())
           .field("breakdown_s", record::at<&Report::prediction, &sim::Prediction::breakdown>,
                  "The device that finishes last; the sum is the step.")
-          .group("memory", prediction_of, memory_group())
+          .group("memory", memory_group())
           .field("routing", record::at<&Report::prediction, &sim::Prediction::routing>)
           .group("cost", prediction_of, cost_group())
           .group("engine", prediction_of, engine_group())

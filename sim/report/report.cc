@@ -148,10 +148,16 @@ std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,
   return result;
 }
 
+bool is_tight(const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
+  return prediction.fits && !prediction.classes.empty() && report.margin.is_tight(prediction);
+}
+
 Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
   Report report{.subject = subject_of(study),
                 .prediction = std::move(run.prediction),
                 .capacities = {},
+                .margin = study::memory_margin_of(study),
                 .critical = {},
                 .interruption = {},
                 .alternatives = {},

@@ -84,6 +84,7 @@ struct Report {
   Subject subject;
   sim::Prediction prediction;
   std::vector<Bytes> capacities;        ///< Device memory, one per class.
+  study::MemoryMargin margin{};         ///< What of that memory should stay free.
   std::vector<CriticalShare> critical;  ///< Sorted by time, largest first; ties by name.
   std::optional<InterruptionReport> interruption;
   std::vector<study::Alternative> alternatives;     ///< Given if the study does not fit.
@@ -94,6 +95,9 @@ struct Report {
   std::optional<Bundle> bundle{};          ///< Present if requested.
   std::optional<Seconds> wall;  ///< Wall time of the prediction itself; present if requested.
 };
+
+/// Whether the step fits, but leaves less than the margin on the device with the least room.
+bool is_tight(const Report& report);
 
 Subject subject_of(const study::LoadedStudy& study);
 

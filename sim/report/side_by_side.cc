@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "base/record/record.h"
+#include "base/text.h"
 
 #include "sim/report/json.h"
 #include "sim/report/numbers.h"
@@ -81,8 +82,43 @@ std::string change_of(double a, double b) {
   return a == 0 ? "" : fmt::format("{:+.1f} %", 100 * (b / a - 1));
 }
 
+// Which step is faster, and what that costs: "B is 29.5 % slower and needs 32.7 % less memory."
+std::string verdict_of(const SideBySide& sides) {
+  const auto runs = [](const Outcome& side) { return side.feasible && side.figure("step"); };
+  if (!runs(sides.a) || !runs(sides.b))
+    return runs(sides.a)   ? "A runs, B does not."
+           : runs(sides.b) ? "B runs, A does not."
+                           : "Neither runs.";
+  const auto part = [&](std::string_view key, std::string_view less, std::string_view more) {
+    const auto a = sides.a.figure(key);
+    const auto b = sides.b.figure(key);
+    const double change = a && b && *a > 0 ? *b / *a - 1 : 0;
+    constexpr double kLeast = 0.0005;  // shown as 0.1 %
+    if (std::abs(change) < kLeast) return std::string();
+    return fmt::format("{:.1f} % {}", 100 * std::abs(change), change < 0 ? less : more);
+  };
+  const std::string time = part("step", "faster", "slower");
+  const std::string price = part("cost of a step", "less", "more");
+  const std::string memory = part("peak memory", "less", "more");
+  std::string text = time.empty() ? "Both steps take the same time" : "B is " + time;
+  if (!price.empty()) text += fmt::format(", its step costs {}", price);
+  if (!memory.empty()) text += fmt::format(", it needs {} memory", memory);
+  return text + ".";
+}
+
+void write_verdict(Page& page, const SideBySide& sides) {
+  const std::string verdict = verdict_of(sides);
+  const bool both_run = sides.a.feasible && sides.b.feasible;
+  const Tone tone = !both_run                     ? Tone::kBad
+                    : contains(verdict, "faster") ? Tone::kGood
+                    : contains(verdict, "slower") ? Tone::kWarn
+                                                  : Tone::kStrong;
+  page.line();
+  page.line(page.toned(verdict, tone));
+}
+
 void write_changes(Page& page, const SideBySide& sides) {
-  page.heading("What differs", sides.changes.empty() ? "" : "step of A with it alone as in B");
+  page.heading("What changes", sides.changes.empty() ? "" : "step of A with it alone as in B");
   if (sides.changes.empty()) page.line("  Nothing of what they were made from.");
   TextTable table({"<", ">"});
   constexpr std::int64_t kMost = 30;
@@ -243,6 +279,7 @@ const Record<SideBySide>& record_of(const SideBySide*) {
                                  "Two predictions, as `compare` writes them (docs/sensitivity.md).")
           .field("a", &SideBySide::a)
           .field("b", &SideBySide::b)
+          .field("verdict", verdict_of, "For people: which step is faster, and what that costs.")
           .field("intervals_overlap", &SideBySide::intervals_overlap,
                  "Whether a machine may order the two steps otherwise.")
           .field("results", figures_of)
@@ -343,10 +380,11 @@ std::string to_text(const SideBySide& sides, const Paper& paper) {
                                               sides.a.cluster, sides.a.strategy)},
                             {"B", fmt::format("{}: {} on {}, {}", sides.b.name, sides.b.model,
                                               sides.b.cluster, sides.b.strategy)}});
+  write_verdict(page, sides);
   write_evidence(page, sides);
+  write_changes(page, sides);
   write_figures(page, sides);
   write_terms(page, sides);
-  write_changes(page, sides);
   if (sides.crossing) write_crossing(page, *sides.crossing);
   return std::move(page).take();
 }

@@ -271,12 +271,20 @@ void write_memory(Page& page, const Report& report) {
     const Bytes capacity = report.capacities[role.worst];
     const Bytes headroom = room_of(report, role.worst);
     const double use = one.memory.peak / capacity;
-    const Tone tone = headroom < 0_B ? Tone::kBad : Tone::kBar;
+    const bool tight = report.margin.is_tight(
+        one.memory.peak, capacity - report.prediction.memory_reserve, capacity);
+    const Tone tone = headroom < 0_B ? Tone::kBad : tight ? Tone::kWarn : Tone::kBar;
     table.row(one.role, grouped(role.devices), format(one.memory.peak), format(headroom),
               fmt::format("{:.0f} %", 100 * use), page.toned(stretch(0, use, bar_width), tone));
   }
   page.table(table);
   page.more(all - std::ssize(roles), "with more headroom");
+  if (is_tight(report))
+    page.remark("!",
+                fmt::format("tight: it leaves less than the margin of {:.3g} % of a device's "
+                            "memory ({})",
+                            100 * report.margin.part, report.margin.source),
+                Tone::kWarn);
   const auto& worst = classes[static_cast<std::size_t>(report.prediction.worst_memory)];
   std::string parts;
   for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind) {

@@ -23,6 +23,11 @@ TEST(Page, CountsTheColumnsOfATerminal) {
   EXPECT_EQ(columns("\xe6\x95"), 1U) << "cut in the middle of a character";
 }
 
+TEST(Page, HasItsSignsInAscii) {
+  EXPECT_EQ(in_ascii("╭─╮│█▏✓"), "+-+|#|y");
+  EXPECT_EQ(in_ascii("é stays"), "é stays");
+}
+
 TEST(Page, BreaksTextAtSpacesAndLongWordsBehindSigns) {
   using Lines = std::vector<std::string>;
   EXPECT_EQ(wrapped("a step takes long", 7), (Lines{"a step", "takes", "long"}));

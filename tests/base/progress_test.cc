@@ -1,7 +1,10 @@
 #include "base/progress.h"
 
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/caller.h"
 #include "tests/test.h"
 
 namespace foreshard {
@@ -14,6 +17,19 @@ TEST(Progress, SaysHowFarAndHowLong) {
   EXPECT_EQ(progress_line("simulating", 12, 96, 3s), "simulating 12/96 (12 %), 21 s left");
   EXPECT_EQ(progress_line("simulating", 96, 96, 3s), "simulating 96/96 (100 %)");
   EXPECT_EQ(progress_line("reading", 7, 0, 3s), "reading 7");
+}
+
+TEST(Progress, CountsRoundByRound) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> heard;
+  Caller caller;
+  caller.progress = [&](std::string_view, std::int64_t done, std::int64_t total) {
+    heard.emplace_back(done, total);
+  };
+  const CalledBy called(&caller);
+  Progress progress("simulating", 0);
+  progress.at(4, 4);
+  progress.at(1, 2);
+  EXPECT_THAT(heard, testing::ElementsAre(testing::Pair(4, 4), testing::Pair(1, 2)));
 }
 
 TEST(Progress, IsSilentForShortWorkAndWithoutTerminal) {

@@ -45,6 +45,10 @@ TEST(Text, SuggestsWhatWasMeantAndNothingFarFetched) {
   EXPECT_EQ(nearest_name("pp_size", {"tensor_parallel", "pipeline_parallel"}), "pipeline_parallel");
   EXPECT_EQ(nearest_name("tensor_model_parallel_size", {"precision", "tensor_parallel"}),
             "tensor_parallel");
+  EXPECT_EQ(nearest_name("vpp", {"tensor_parallel", "virtual_stages"}), "virtual_stages");
+  EXPECT_EQ(nearest_name("seqlen", {"samples", "sequence"}), "sequence");
+  EXPECT_EQ(nearest_name("num_hidden_layers", {"hidden", "layers"}), "layers");
+  EXPECT_EQ(nearest_name("vpp", {"tensor_parallel", "nodes"}), std::nullopt);
   EXPECT_EQ(nearest_name("banana", {"nodes", "nics"}), std::nullopt);
   EXPECT_EQ(nearest_name("", {"a"}), std::nullopt);
   EXPECT_EQ(nearest_name(std::string(100'000, 'x'), {"x"}), std::nullopt);

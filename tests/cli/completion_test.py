@@ -91,10 +91,34 @@ class Completion(unittest.TestCase):
         if zsh := shutil.which("zsh"):
             subprocess.run([zsh, "-n", self.share / "zsh/site-functions/_foreshard"], check=True)
 
+    def test_fish_has_the_same_words(self):
+        """Each option and command stands on a line of its command, with its description."""
+        text = (self.share / "fish/vendor_completions.d/foreshard.fish").read_text()
+        for command, page in pages():
+            path = "".join(f"/{word}" for word in command)
+            lines = [line for line in text.splitlines() if f"\"__foreshard_at '{path}'\"" in line]
+            for name in listed(page, "Options"):
+                flag = f" -l {name[2:]} " if name.startswith("--") else f" -s {name[1:]} "
+                self.assertTrue(any(flag in line for line in lines), (command, name))
+            for name in listed(page, "Subcommands"):
+                self.assertTrue(any(f" -f -a {name} -d '" in line for line in lines), (command, name))
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not here")
+    def test_fish_completes(self):
+        def complete(line):
+            script = f"source {self.share}/fish/vendor_completions.d/foreshard.fish; complete -C '{line}'"
+            return [one.split("\t")[0] for one in output("fish", "--no-config", "-c", script).splitlines()]
+        self.assertEqual(complete("foreshard sim"), ["simulate"])
+        self.assertEqual(complete("foreshard simulate --eng"), ["--engine"])
+        self.assertEqual(complete("foreshard simulate --engine "), ["fluid", "simgrid"])
+        self.assertEqual(complete("foreshard simulate --engine=s"), ["--engine=simgrid"])
+        self.assertEqual(complete("foreshard topology s"), ["show"])
+        self.assertEqual(complete("foreshard topology show two-dgx-a100 --format d"), ["dot"])
+
     def test_another_shell_is_refused(self):
-        done = subprocess.run([PROGRAM, "completion", "fish"], capture_output=True, text=True)
+        done = subprocess.run([PROGRAM, "completion", "csh"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("use 'bash' or 'zsh'", done.stderr)
+        self.assertIn("use 'bash', 'zsh' or 'fish'", done.stderr)
 
     def test_whatever_help_lists_is_in_the_manual(self):
         if not self.help2man:

@@ -60,7 +60,7 @@ class Install(unittest.TestCase):
                      "share/doc/foreshard/LICENSE", "share/doc/foreshard/NOTICE",
                      "share/doc/foreshard/THIRD_PARTY",
                      "share/bash-completion/completions/foreshard",
-                     "share/zsh/site-functions/_foreshard"):
+                     "share/zsh/site-functions/_foreshard", "share/fish/vendor_completions.d/foreshard.fish"):
             self.assertTrue((self.root / name).is_file(), name)
 
     def test_it_uses_its_own_files(self):

@@ -86,6 +86,19 @@ class Given(unittest.TestCase):
         return json.loads(gzip.decompress((self.path / "step.fsr").read_bytes()))
 
 
+class Stdin(Given):
+    def test_a_study_and_a_result_are_told_apart(self):
+        result = self.run_program("simulate", SMALL, "--format", "json").stdout
+        for text, words in ((RING, ("--no-advice",)), (result, ())):
+            done = subprocess.run([PROGRAM, "report", "-", *words], input=text, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("<!DOCTYPE html>", done.stdout)
+            done = subprocess.run([PROGRAM, "plot", "-"], input=text, capture_output=True, text=True)
+            self.assertIn("<svg", done.stdout)
+        done = subprocess.run([PROGRAM, "plot", "-"], input="models: none\n", capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+
+
 class Bundle(Given):
     def test_tasks_are_those_of_the_trace(self):
         result = self.bundle(SMALL, "--set", "strategy.pipeline_parallel=2")

@@ -310,6 +310,20 @@ class Results(unittest.TestCase):
                 for t, zero in ((1, 0), (1, 1), (2, 0), (2, 1), (4, 1))]) + "\n")
             self.hold("accuracy", whole, result("accuracy", group, "--regret", "--format", "json"))
 
+    def test_shipped_files_obey_the_schemas_that_editors_read(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("PyYAML is not here")
+        folders = {"study": "studies", "cluster": "clusters", "node": "nodes", "device": "devices", "model": "models",
+                   "strategy": "strategies", "sweep": "sweeps", "elastic": "elastic"}
+        for kind, folder in folders.items():
+            validator = jsonschema.Draft7Validator(result("schema", kind))
+            for file in sorted((SOURCE / "configs" / folder).glob("*.yaml")):
+                faults = [one.message[:200] for one in validator.iter_errors(yaml.safe_load(file.read_text()))]
+                self.assertEqual(faults, [], file)
+            self.assertFalse(validator.is_valid({"no_such_key": 1}), kind)
+
     def test_every_result_has_a_test(self):
         told = re.search(r"foreshard\.search/1:([^.]*)\.", foreshard("schema", "--help"))[1]
         names = set(re.findall(r"\w+", told))

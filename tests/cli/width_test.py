@@ -4,12 +4,16 @@
     width_test.py PROGRAM SOURCE BUILD [Class.test...]
 """
 
+import fcntl
 import os
 import pathlib
+import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unicodedata
 import unittest
 
@@ -44,6 +48,48 @@ def columns_of(line):
 def letters(text):
     """All but spaces, boxes and bars, whose places depend on the width."""
     return sorted(re.sub(r"[\s│╭╰╮╯─█▏]", "", text))
+
+
+def on_a_terminal(*arguments, columns, **variables):
+    """What a terminal of so many columns shows."""
+    child, terminal = pty.fork()
+    if child == 0:
+        for name in ("COLUMNS", "NO_COLOR", "LC_ALL", "LC_CTYPE", "CI"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm", "LANG": "C.UTF-8", **variables})
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        os.execv(PROGRAM, [PROGRAM, *map(str, arguments)])
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # the program has ended
+        pass
+    os.waitpid(child, 0)
+    return shown.decode()
+
+
+class Terminals(unittest.TestCase):
+    def test_help_is_wrapped_but_for_its_example(self):
+        for columns in (80, 100, 140):
+            shown = on_a_terminal("simulate", "--help", columns=columns).split("Example:")[0].splitlines()
+            self.assertLessEqual(max(map(columns_of, shown)), columns)
+            self.assertGreater(max(map(columns_of, shown)), columns - 25)
+
+    def test_colours(self):
+        command = ("topology", "collectives", "two-dgx-h100", "--sizes", "1MiB:1MiB")
+        self.assertIn("\x1b[", on_a_terminal(*command, columns=80))
+        self.assertNotIn("\x1b[", on_a_terminal(*command, "--color", "never", columns=80))
+        self.assertNotIn("\x1b[", on_a_terminal(*command, columns=80, NO_COLOR="1"))
+        self.assertIn("\x1b[", on_a_terminal("--color", "always", *command, columns=80, NO_COLOR="1"))
+        self.assertNotIn("\x1b[", foreshard(*command))
+        self.assertIn("\x1b[", foreshard(*command, "--color", "always"))
+
+    def test_signs_where_the_locale_has_no_utf_8(self):
+        shown = on_a_terminal("simulate", SMALL, columns=80, LANG="C")
+        self.assertTrue(shown.isascii(), [one for one in shown if not one.isascii()][:10])
+        self.assertEqual(max(columns_of(re.sub("\x1b\\[[0-9]*m", "", line)) for line in shown.splitlines()), 80)
+        self.assertIn("█", on_a_terminal("simulate", SMALL, columns=80))
 
 
 class Widths(unittest.TestCase):

@@ -69,7 +69,7 @@ class Calls {
         {"calibrate", "--collectives", "no-such-file.csv"},
         {"version", "--format", format},
         {"help", one({"simulate", "search", "topology"})},
-        {"completion", one({"bash", "zsh"})},
+        {"completion", one({"bash", "zsh", "fish"})},
         {one({"simulat", "topology", "--nothing"})},
     };
     return calls[std::uniform_int_distribution<std::size_t>(0, calls.size() - 1)(random_)];

@@ -70,6 +70,12 @@ class Draw:
     def advise(self):
         self.model().advise(top=self.one((1, 3)), threads=self.one((1, 2)))
 
+    def report(self):
+        fs.report(self.study(), self.study().predict(), file=os.devnull, advice=False)
+
+    def init(self):
+        fs.init(model=self.one(("gpt-1.7b", "gpt-1.7")), cluster="dgx-a100-80gb", batch=self.one((None, 64)))
+
     def search_graph(self):
         fs.Study("moe-layer-h100-8").search_graph(level=0, simulate=1)
 

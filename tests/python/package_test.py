@@ -48,6 +48,21 @@ class Package(unittest.TestCase):
         self.assertEqual(text, printed(*words, stdin=stdin), words)
         return result
 
+    def test_pages_and_first_studies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.html"
+            study = fs.Study(cluster="{node: dgx-a100-80gb}", model="gpt-1.7b",
+                             strategy={"data_parallel": 8, "global_batch": 64, "zero_stage": 1})
+            study.report(page, advice=False)
+            self.assertIn("GPT 1.7B", page.read_text())
+            fs.report(study.predict(), fs.Study(study_text := fs.init(model="gpt-1.7b", cluster="dgx-a100-80gb",
+                                                                      batch=64)), file=page, advice=False)
+            self.assertIn("global_batch: 64", study_text)
+            self.assertEqual(page.read_text().count("<!DOCTYPE html>"), 1)
+            study.predict().report(page)
+            with self.assertRaises(fs.Error):
+                fs.catalogue().report(page)
+
     def test_studies(self):
         as_json = ("--format", "json")
         step = self.same(fs.Study(SMALL).predict(), "simulate", SMALL, *as_json)
