@@ -1,0 +1,276 @@
+'use strict';
+// The page of `foreshard serve`: settings of one or two sides go to the server, which answers with
+// figures and sections. All state is in the fragment of the link:
+// #strategy.micro_batch=2&B&B.strategy.zero_stage=1
+(() => {
+  const sides = [];
+  const $ = (root, selector) => root.querySelector(selector);
+  const beside = document.getElementById('beside');
+
+  class Side {
+    constructor(name) {
+      this.name = name;
+      this.set = {};    // Key -> value, of what differs from the study.
+      this.fill = true;
+      this.root = document.querySelector('template').content.cloneNode(true).firstElementChild;
+      this.root.id = name;
+      this.root.setAttribute('aria-label', `strategy ${name}`);
+      $(this.root, 'h2').textContent = name;
+      document.getElementById('sides').append(this.root);
+      this.form = $(this.root, 'form');
+      this.form.addEventListener('submit', event => event.preventDefault());
+      this.form.addEventListener('input', event => this.changed(event.target));
+      for (const button of this.root.querySelectorAll('.tools button'))
+        button.addEventListener('click', () => this[button.value]());
+    }
+
+    fields() { return [...this.form.elements].filter(one => one.dataset.own !== undefined); }
+
+    // Puts what is set into the controls; others have what the study has in the end.
+    show(values = {}) {
+      for (const field of this.fields()) {
+        const own = this.set[field.name] === undefined;
+        const value = own ? values[field.name] ?? field.dataset.own : this.set[field.name];
+        if (field !== document.activeElement || field.value === '') {
+          if (field.options && ![...field.options].some(one => one.value === value))
+            field.append(new Option(value));
+          field.value = value;
+        }
+        field.closest('label').classList.toggle('changed', value !== field.dataset.own);
+      }
+      this.form.elements.fill.checked = this.fill;
+    }
+
+    changed(field) {
+      if (field.name === 'fill') this.fill = field.checked;
+      else if (!field.checkValidity()) { this.refuse(`${field.name}: ${field.validationMessage}`); return; }
+      else {
+        if (field.value === field.dataset.own) delete this.set[field.name];
+        else this.set[field.name] = field.value;
+        if (field.name === 'strategy.data_parallel') this.fill = false;
+      }
+      this.ask();
+    }
+
+    reset() { this.set = {}; this.fill = true; this.ask(); }
+
+    question(more) { return JSON.stringify({set: this.set, fill: this.fill, ...more}); }
+
+    stop() {
+      for (const one of [this.asked, this.drawn, this.searched]) one?.abort();
+      clearTimeout(this.later);
+    }
+
+    // The figures at once; pictures that need the time line when nothing more is changed.
+    async ask() {
+      this.asked?.abort();
+      this.drawn?.abort();
+      clearTimeout(this.later);
+      keep();
+      this.show(this.values);
+      const asked = this.asked = new AbortController();
+      this.root.classList.add('stale');
+      this.tell('simulating ...');
+      const begun = performance.now();
+      const answer = await post('simulate', this.question(), asked.signal);
+      if (asked.signal.aborted) return;
+      if (answer.fault) { this.refuse(answer.fault); return; }
+      this.draw(answer);
+      this.tell(`simulated in ${Math.round(performance.now() - begun)} ms`);
+      this.later = setTimeout(() => this.askPictures(), 300);
+    }
+
+    async askPictures() {
+      const drawn = this.drawn = new AbortController();
+      const answer = await post('pictures', this.question(), drawn.signal);
+      if (drawn.signal.aborted || answer.fault) return;
+      $(this.root, '.sections').innerHTML = answer.html;
+      this.root.dataset.drawn = 'all';
+    }
+
+    draw(answer) {
+      this.values = answer.values;
+      this.figures = answer.figures;
+      this.show(answer.values);
+      const list = document.createElement('dl');
+      for (const one of answer.figures) {
+        const box = document.createElement('div');
+        for (const [tag, text] of [['dt', one.name], ['dd', one.text]])
+          box.appendChild(document.createElement(tag)).textContent = text;
+        box.dataset.value = one.value;
+        list.append(box);
+      }
+      $(this.root, '.figures').replaceChildren(list);
+      $(this.root, '.sections').innerHTML = answer.html;
+      $(this.root, '.fault').hidden = true;
+      this.root.classList.remove('stale');
+      this.root.dataset.drawn = 'figures';
+      compare();
+    }
+
+    tell(text) { $(this.root, '.told').textContent = text; }
+
+    refuse(message) {
+      this.figures = null;
+      this.tell('');
+      const fault = $(this.root, '.fault');
+      fault.hidden = false;
+      fault.textContent = message;
+      this.root.dataset.drawn = 'fault';
+      compare();
+    }
+
+    yaml() { this.copy('yaml'); }
+    command() { this.copy('command'); }
+
+    async copy(what) {
+      const answer = await post(what, this.question());
+      if (answer.fault) { this.refuse(answer.fault); return; }
+      const box = $(this.root, '.text');
+      box.hidden = false;
+      box.value = answer.text;
+      box.select();
+      let copied = true;
+      try { await navigator.clipboard.writeText(answer.text); } catch { copied = false; }
+      this.tell(copied ? 'copied' : 'ready to copy');
+    }
+
+    async search() {
+      if (this.searched) { this.searched.abort(); return; }
+      const button = $(this.root, 'button[value=search]');
+      const searched = this.searched = new AbortController();
+      const found = $(this.root, '.found');
+      button.textContent = 'stop the search';
+      found.replaceChildren();
+      const progress = found.appendChild(document.createElement('p'));
+      progress.setAttribute('role', 'status');
+      progress.textContent = 'searching ...';
+      try {
+        const response = await fetch('search', request(this.question(), searched.signal));
+        if (!response.ok) throw new Error(await response.text());
+        for await (const {event, data} of events(response)) {
+          const told = JSON.parse(data);
+          if (event === 'progress') progress.textContent = told.text;
+          else if (event === 'fault') progress.textContent = told.fault;
+          else this.offer(found, told);
+        }
+      } catch (fault) {
+        progress.textContent = searched.signal.aborted ? 'stopped' : String(fault.message);
+      }
+      this.searched = null;
+      button.textContent = 'search';
+    }
+
+    // What a search found, each with a button that takes it over.
+    offer(found, told) {
+      found.innerHTML = told.html;
+      const rows = found.querySelectorAll('tbody tr');
+      told.strategies.forEach((set, i) => {
+        const take = document.createElement('button');
+        take.type = 'button';
+        take.textContent = 'take it';
+        take.addEventListener('click', () => {
+          for (const [key, value] of Object.entries(set)) {
+            const field = this.form.elements[key];
+            if (field && field.dataset.own === value) delete this.set[key];
+            else this.set[key] = value;
+          }
+          this.fill = false;
+          this.ask();
+        });
+        rows[i]?.insertCell().append(take);
+      });
+    }
+
+    remove() { this.stop(); this.root.remove(); }
+  }
+
+  function request(body, signal) {
+    return {method: 'POST', headers: {'Content-Type': 'application/json'}, body, signal};
+  }
+
+  async function post(path, body, signal) {
+    try {
+      const response = await fetch(path, request(body, signal));
+      return response.ok ? await response.json() : {fault: await response.text()};
+    } catch (fault) {
+      return {fault: signal?.aborted ? 'stopped' : 'foreshard serve does not answer: has it ended?'};
+    }
+  }
+
+  // Server-sent events of a response to a POST, which EventSource cannot send.
+  async function* events(response) {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      const {value, done} = await reader.read();
+      if (done) return;
+      text += value;
+      for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
+        const lines = text.slice(0, end).split('\n');
+        const of = name => lines.filter(one => one.startsWith(name)).map(one => one.slice(name.length));
+        yield {event: of('event: ')[0], data: of('data: ').join('\n')};
+      }
+    }
+  }
+
+  // What B changes against A.
+  function compare() {
+    const [a, b] = sides;
+    let text = '';
+    if (a?.figures && b?.figures)
+      for (const one of a.figures) {
+        const other = b.figures.find(each => each.name === one.name);
+        if (!other || !(one.value > 0) || !Number.isFinite(other.value)) continue;
+        const change = 100 * (other.value / one.value - 1);
+        text += `${text ? ', ' : 'B against A: '}${one.name} ${change < 0 ? '' : '+'}${change.toFixed(1)} %`;
+      }
+    document.getElementById('difference').textContent = text;
+  }
+
+  // State to the link, and back.
+  function keep() {
+    const state = new URLSearchParams();
+    sides.forEach((side, i) => {
+      const prefix = i ? `${side.name}.` : '';
+      if (i) state.append(side.name, '');
+      if (!side.fill) state.append(`${prefix}fill`, '0');
+      for (const [key, value] of Object.entries(side.set)) state.append(prefix + key, value);
+    });
+    const fragment = String(state);
+    if (fragment !== location.hash.slice(1)) history.replaceState(null, '', `#${fragment}`);
+  }
+
+  function restore() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    resize(state.has('B') ? 2 : 1);
+    sides.forEach((side, i) => {
+      const prefix = i ? `${side.name}.` : '';
+      side.set = {};
+      side.fill = !state.has(`${prefix}fill`);
+      for (const [key, value] of state)
+        if (key.startsWith(`${prefix}strategy.`) || key.startsWith(`${prefix}cluster.`) || key === `${prefix}model`)
+          side.set[key.slice(prefix.length)] = value;
+    });
+    for (const side of sides) side.ask();
+  }
+
+  function resize(count) {
+    while (sides.length > count) sides.pop().remove();
+    while (sides.length < count) sides.push(new Side('AB'[sides.length]));
+    beside.setAttribute('aria-expanded', String(count > 1));
+    beside.textContent = count > 1 ? 'only A' : 'another beside it';
+  }
+
+  beside.addEventListener('click', () => {
+    if (sides.length > 1) { resize(1); keep(); compare(); return; }
+    resize(2);
+    sides[1].set = {...sides[0].set};
+    sides[1].fill = sides[0].fill;
+    sides[1].ask();
+  });
+  window.addEventListener('hashchange', restore);
+  window.addEventListener('pagehide', () => sides.forEach(side => side.stop()));
+  window.addEventListener('pageshow', event => { if (event.persisted) restore(); });
+  restore();
+})();
