@@ -2,16 +2,19 @@
 /// Parts of `foreshard serve`: which settings its page has and takes, and the answers to them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/http/server.h"
 #include "base/result.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/turns.h"
 
 #include "sim/page/controls.h"
 #include "sim/study/study.h"
@@ -36,41 +39,41 @@ Result<std::vector<std::string>> asked_settings(const nlohmann::ordered_json& as
 /// Answers the page's requests for one study.
 class ServedStudy {
  public:
-  /// Runs `work` on the thread for simulations when its turn has come, and waits for it.
-  /// \return false if `is_gone` was true before it began.
-  using InTurn =
-      std::function<bool(const std::function<void()>& work, const std::function<bool()>& is_gone)>;
-
-  ServedStudy(StudyOptions study, const Environment& environment, InTurn in_turn)
-      : study_(std::move(study)), environment_(environment), in_turn_(std::move(in_turn)) {}
+  ServedStudy(StudyOptions study, const Environment& environment, Turns& turns)
+      : study_(std::move(study)), environment_(environment), turns_(turns) {}
   /// Reads the study, whose name and controls the page has.
   /// \return errors of StudyOptions::load.
   Status load();
 
-  http::Response answer(const http::Request& request) const;
+  http::Response answer(const http::Request& request);
 
  private:
   using Json = nlohmann::ordered_json;
   struct Question {
     std::vector<std::string> sets;
-    std::function<bool()> is_gone;
+    Turns::Question turn;
   };
   Result<Question> question_of(const http::Request& request) const;
+  std::string filling(const std::vector<std::string>& sets) const;
   Result<study::LoadedStudy> loaded(const std::vector<std::string>& sets) const;
-  Result<std::string> simulated(const Question& question, bool pictures) const;
+  // The answer to a change; remembered answers of the same inputs are given at once.
+  Result<std::string> simulated(const Question& question);
+  Result<std::string> predicted(const study::LoadedStudy& study) const;
+  Result<std::string> pictures(const Question& question) const;
   Result<std::string> yaml(const Question& question) const;
   Result<std::string> command(const Question& question) const;
   void search(const Question& question, http::Events& events) const;
   Result<Json> found(const std::string& json) const;
   http::Response in_turn(const Question& question,
-                         const std::function<Result<std::string>()>& work) const;
+                         const std::function<Result<std::string>()>& work);
 
   StudyOptions study_;
   const Environment& environment_;
-  InTurn in_turn_;
+  Turns& turns_;
   std::string page_;
   std::vector<page::ControlGroup> controls_;
   std::vector<std::pair<std::string, std::string>> own_;
+  std::deque<std::pair<std::string, std::string>> remembered_;  // Digest of the inputs -> answer.
 };
 
 }  // namespace foreshard::cli

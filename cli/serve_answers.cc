@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/caller.h"
+#include "base/digest/sha256.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/quantity.h"
@@ -60,8 +61,11 @@ Result<std::string> guarded(Caller& caller, const std::function<Result<std::stri
   }
 }
 
-std::function<Ending()> until_gone(const std::function<bool()>& is_gone) {
-  return [is_gone] { return is_gone() ? Ending::kAtOnce : Ending::kNone; };
+Caller caller_until(std::function<bool()> ended) {
+  return {.input = {},
+          .may_fork = false,
+          .stop = [ended = std::move(ended)] { return ended() ? Ending::kAtOnce : Ending::kNone; },
+          .progress = {}};
 }
 
 std::string seconds_words(double value) {
@@ -126,6 +130,21 @@ Result<std::string> yaml_of(const study::LoadedStudy& study, const Environment& 
   return yaml::brief(written, loader);
 }
 
+// Of all that an answer depends on.
+std::string digest_of(const std::vector<std::string>& sets,
+                      const std::vector<yaml::Input>& inputs) {
+  std::string all;
+  const auto add = [&all](const std::string& text) {
+    all += std::to_string(text.size()) + ":" + text;
+  };
+  for (const std::string& set : sets) add(set);
+  for (const yaml::Input& input : inputs) {
+    add(input.path);
+    add(input.bytes);
+  }
+  return sha256(all);
+}
+
 // A value of a found strategy, as --set takes it.
 std::string setting_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -149,34 +168,57 @@ Result<study::LoadedStudy> ServedStudy::loaded(const std::vector<std::string>& s
   return study_.load_other(environment_, {}, sets);
 }
 
-// With data_parallel as the devices leave it, if the page asks for that.
+// data_parallel as the devices leave it; empty where it is wrong for another reason, which is said
+// when the study is simulated.
+std::string ServedStudy::filling(const std::vector<std::string>& sets) const {
+  const auto study = study_.load_other(environment_, {}, sets, false);
+  if (!study) return {};
+  const std::int64_t replica = study->strategy.devices() / study->strategy.data_parallel;
+  const std::int64_t most = replica > 0 ? study->pool.size() / replica : 0;
+  return most > 0 ? fmt::format("strategy.data_parallel={}", most) : "";
+}
+
 Result<ServedStudy::Question> ServedStudy::question_of(const http::Request& request) const {
   FORESHARD_ASSIGN(const auto asked, parsed_json<Json>(request.body));
   FORESHARD_ASSIGN(auto sets, asked_settings(asked, controls_));
-  Question question{.sets = std::move(sets), .is_gone = request.is_gone};
-  const Json fill = asked.value("fill", Json(false));
-  if (fill != true || question.sets.empty()) return question;
-  const auto study = study_.load_other(environment_, {}, question.sets, false);
-  if (!study) return question;  // what is wrong is said when it is simulated
-  const std::int64_t replica = study->strategy.devices() / study->strategy.data_parallel;
-  if (replica > 0 && study->pool.size() >= replica)
-    question.sets.push_back(
-        fmt::format("strategy.data_parallel={}", study->pool.size() / replica));
-  return question;
+  const bool fills = asked.value("fill", Json(false)) == true && !sets.empty();
+  if (fills)
+    if (const std::string filled = filling(sets); !filled.empty()) sets.push_back(filled);
+  const bool ahead = request.path == "ahead";
+  Turns::Question turn{.name = join(sets, "\n"), .ahead = ahead, .is_gone = request.is_gone};
+  return Question{.sets = std::move(sets), .turn = std::move(turn)};
 }
 
-Result<std::string> ServedStudy::simulated(const Question& question, bool pictures) const {
-  FORESHARD_ASSIGN(const auto study, loaded(question.sets));
-  FORESHARD_ASSIGN(const auto report, report::predict(study, {.timeline = pictures},
-                                                      {.bundle = pictures}));
+Result<std::string> ServedStudy::predicted(const study::LoadedStudy& study) const {
+  FORESHARD_ASSIGN(const auto report, report::predict(study, {}));
   const std::string json = report::to_json(report);
   FORESHARD_ASSIGN(const std::string sections, page::sections_of({study.name, json}));
-  if (pictures) return text_of({{"html", sections}});
   FORESHARD_ASSIGN(const auto prediction, parsed_json<Json>(json));
   return text_of({{"figures", figures_of(prediction)},
                   {"values", as_object(values_of(study))},
                   {"fits", report.prediction.fits},
                   {"html", sections}});
+}
+
+Result<std::string> ServedStudy::simulated(const Question& question) {
+  constexpr std::size_t kMost = 64;  // of some 40 kB
+  FORESHARD_ASSIGN(const auto study, loaded(question.sets));
+  const std::string digest = digest_of(question.sets, study.inputs);
+  const auto known = std::ranges::find(remembered_, digest, [](auto& one) { return one.first; });
+  if (known != remembered_.end()) return known->second;
+  FORESHARD_ASSIGN(std::string answer, predicted(study));
+  if (remembered_.size() >= kMost) remembered_.pop_front();
+  remembered_.emplace_back(digest, answer);
+  return answer;
+}
+
+Result<std::string> ServedStudy::pictures(const Question& question) const {
+  FORESHARD_ASSIGN(const auto study, loaded(question.sets));
+  FORESHARD_ASSIGN(const auto report,
+                   report::predict(study, {.timeline = true}, {.bundle = true}));
+  FORESHARD_ASSIGN(const std::string sections,
+                   page::sections_of({study.name, report::to_json(report)}));
+  return text_of({{"html", sections}});
 }
 
 Result<std::string> ServedStudy::yaml(const Question& question) const {
@@ -212,7 +254,7 @@ void ServedStudy::search(const Question& question, http::Events& events) const {
   constexpr auto kBetween = std::chrono::milliseconds(100);
   std::mutex sending;
   auto next = std::chrono::steady_clock::now();
-  Caller caller{.input = {}, .may_fork = false, .stop = until_gone(question.is_gone), .progress = {}};
+  Caller caller = caller_until(question.turn.is_gone);
   caller.progress = [&](std::string_view what, std::int64_t done, std::int64_t total) {
     const std::scoped_lock lock(sending);
     const auto now = std::chrono::steady_clock::now();
@@ -247,14 +289,14 @@ void ServedStudy::search(const Question& question, http::Events& events) const {
 }
 
 http::Response ServedStudy::in_turn(const Question& question,
-                                    const std::function<Result<std::string>()>& work) const {
-  Caller caller{.input = {}, .may_fork = false, .stop = until_gone(question.is_gone), .progress = {}};
+                                    const std::function<Result<std::string>()>& work) {
+  Caller caller = caller_until([&] { return turns_.should_end(question.turn); });
   Result<std::string> told = Error{Error::Code::kInvalidInput, std::string(kStopped)};
-  in_turn_([&] { told = guarded(caller, work); }, question.is_gone);
+  turns_.wait_for(question.turn, [&] { told = guarded(caller, work); });
   return told ? json_response(*std::move(told)) : fault_response(told.error());
 }
 
-http::Response ServedStudy::answer(const http::Request& request) const {
+http::Response ServedStudy::answer(const http::Request& request) {
   if (!request.is_post) {
     if (request.path.empty()) return {.type = "text/html", .body = page_};
     if (request.path == "serve.js")
@@ -269,8 +311,9 @@ http::Response ServedStudy::answer(const http::Request& request) const {
   }
   const auto question = question_of(request);
   if (!question) return fault_response(question.error());
-  if (request.path == "simulate" || request.path == "pictures")
-    return in_turn(*question, [&] { return simulated(*question, request.path == "pictures"); });
+  if (request.path == "simulate" || request.path == "ahead")
+    return in_turn(*question, [&] { return simulated(*question); });
+  if (request.path == "pictures") return in_turn(*question, [&] { return pictures(*question); });
   if (request.path == "yaml") return in_turn(*question, [&] { return yaml(*question); });
   if (request.path == "command") return in_turn(*question, [&] { return command(*question); });
   if (request.path == "search")

@@ -110,6 +110,11 @@ page::Control control_of(std::string_view key, std::string value, const Environm
   if (key == "framework") control.choices = names_of("framework", environment, control.value);
   if (key == "schedule") control.choices = schedule_names();
   if (!control.choices.empty()) return control;
+  constexpr std::int64_t kFew = 8;
+  const auto lowest = property["minimum"].get<std::int64_t>();
+  const auto highest = property["maximum"].get<std::int64_t>();
+  for (std::int64_t i = lowest; highest - lowest <= kFew && i <= highest; ++i)
+    control.choices.push_back(std::to_string(i));
   control.lowest = property["minimum"].dump();
   control.highest = property["maximum"].dump();
   return control;

@@ -207,7 +207,9 @@ httplib::Headers headers_of_all() {
 // The library's part: a request from a client to the handler and back.
 class Protocol final : public httplib::Server {
  public:
-  Protocol(Link link, http::Handler handler) : link_(std::move(link)), handler_(std::move(handler)) {
+  Protocol(int listening, Link link, http::Handler handler)
+      : link_(std::move(link)), handler_(std::move(handler)) {
+    svr_sock_ = listening;  // without it the library takes itself to be shutting down
     set_default_headers(headers_of_all());
     set_pre_routing_handler([this](const httplib::Request& asked, httplib::Response& to) {
       const auto fault = fault_in(asked, link_);
@@ -268,7 +270,8 @@ thread_local Client* Protocol::current_client = nullptr;
 class Listener final : public Server {
  public:
   Listener(net::Listening listening, Link link, Handler handler)
-      : listening_(std::move(listening)), protocol_(std::move(link), std::move(handler)) {}
+      : listening_(std::move(listening)),
+        protocol_(listening_.socket.get(), std::move(link), std::move(handler)) {}
   ~Listener() override {
     stopping_ = true;
     constexpr std::uint64_t kOne = 1;
@@ -354,7 +357,7 @@ class Listener final : public Server {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(std::uint16_t port, Handler handler) {
-  FORESHARD_ASSIGN(auto listening, net::listen_on("127.0.0.1", port));
+  FORESHARD_ASSIGN(auto listening, net::listen_on("127.0.0.1", port, "--port"));
   FORESHARD_ASSIGN(auto link, Link::of(listening.port));
   auto server =
       std::make_unique<Listener>(std::move(listening), std::move(link), std::move(handler));

@@ -11,12 +11,26 @@ namespace {
 
 using picture::xml_escaped;
 
+// Sizes are doubled and halved; other numbers go up and down by one.
+std::string number_field(const Control& control, const std::string& common) {
+  const std::string label = xml_escaped(control.label);
+  const auto button = [&](std::string_view value, std::string_view words, std::string_view sign) {
+    return fmt::format(
+        R"(<button type="button" value="{}" tabindex="-1" aria-label="{} {}">{}</button>)", value,
+        words, label, sign);
+  };
+  const bool doubles = control.lowest == "1";
+  return button("-", doubles ? "half the" : "less", doubles ? "&#247;2" : "-") +
+         fmt::format(R"(<input type="number" {} value="{}" min="{}" max="{}" required>)", common,
+                     xml_escaped(control.value), control.lowest, control.highest) +
+         button("+", doubles ? "twice the" : "more", doubles ? "&#215;2" : "+");
+}
+
 std::string field_of(const Control& control) {
   const std::string common =
-      fmt::format(R"(name="{0}" data-own="{1}")", xml_escaped(control.key), xml_escaped(control.value));
-  if (control.choices.empty())
-    return fmt::format(R"(<input type="number" {} value="{}" min="{}" max="{}" required>)", common,
-                       xml_escaped(control.value), control.lowest, control.highest);
+      fmt::format(R"(name="{}" data-own="{}" aria-label="{}")", xml_escaped(control.key),
+                  xml_escaped(control.value), xml_escaped(control.label));
+  if (control.choices.empty()) return number_field(control, common);
   std::string options;
   for (const std::string& choice : control.choices)
     options += fmt::format("<option{}>{}</option>", choice == control.value ? " selected" : "",
@@ -30,8 +44,9 @@ std::string form_of(const std::vector<ControlGroup>& groups) {
     if (group.controls.empty()) continue;
     text += fmt::format("<fieldset><legend>{}</legend>\n", xml_escaped(group.name));
     for (const Control& control : group.controls)
-      text += fmt::format("<label title=\"{}\"><span>{}</span> {}</label>\n",
-                          xml_escaped(control.doc), xml_escaped(control.label), field_of(control));
+      text += fmt::format(
+          "<div class=\"field\" title=\"{}\"><span>{}</span> <span class=\"value\">{}</span></div>\n",
+          xml_escaped(control.doc), xml_escaped(control.label), field_of(control));
     text += "</fieldset>\n";
   }
   return text;

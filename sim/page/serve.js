@@ -12,6 +12,7 @@
       this.name = name;
       this.set = {};    // Key -> value, of what differs from the study.
       this.fill = true;
+      this.ahead = new Map();  // Question -> its control.
       this.root = document.querySelector('template').content.cloneNode(true).firstElementChild;
       this.root.id = name;
       this.root.setAttribute('aria-label', `strategy ${name}`);
@@ -22,6 +23,40 @@
       this.form.addEventListener('input', event => this.changed(event.target));
       for (const button of this.root.querySelectorAll('.tools button'))
         button.addEventListener('click', () => this[button.value]());
+      for (const field of this.fields()) this.wire(field);
+    }
+
+    // Arrows and the buttons beside a number move it; a control that is looked at is asked ahead.
+    wire(field) {
+      const box = field.closest('.field');
+      for (const what of ['pointerenter', 'focusin'])
+        box.addEventListener(what, () => { this.near = field; this.askAhead(); });
+      if (field.type !== 'number') return;
+      const move = up => {
+        const value = neighbours(field)[up ? 0 : 1];
+        if (value === undefined) return;
+        field.value = value;
+        this.changed(field);
+      };
+      field.addEventListener('keydown', event => {
+        if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
+        event.preventDefault();
+        move(event.key === 'ArrowUp');
+      });
+      for (const button of box.querySelectorAll('button'))
+        button.addEventListener('click', () => move(button.value === '+'));
+    }
+
+    // Has the neighbours of the control that is looked at simulated while nothing else is asked.
+    askAhead() {
+      if (!this.near || this.root.dataset.drawn === undefined) return;
+      for (const value of neighbours(this.near).filter(one => one !== undefined)) {
+        const body = this.question({[this.near.name]: value});
+        if (this.ahead.has(body)) continue;
+        const control = new AbortController();
+        this.ahead.set(body, control);
+        post('ahead', body, control.signal);
+      }
     }
 
     fields() { return [...this.form.elements].filter(one => one.dataset.own !== undefined); }
@@ -31,12 +66,12 @@
       for (const field of this.fields()) {
         const own = this.set[field.name] === undefined;
         const value = own ? values[field.name] ?? field.dataset.own : this.set[field.name];
-        if (field !== document.activeElement || field.value === '') {
+        if (field !== document.activeElement || field.checkValidity()) {
           if (field.options && ![...field.options].some(one => one.value === value))
             field.append(new Option(value));
           field.value = value;
         }
-        field.closest('label').classList.toggle('changed', value !== field.dataset.own);
+        field.closest('.field').classList.toggle('changed', value !== field.dataset.own);
       }
       this.form.elements.fill.checked = this.fill;
     }
@@ -47,17 +82,27 @@
       else {
         if (field.value === field.dataset.own) delete this.set[field.name];
         else this.set[field.name] = field.value;
+        this.values = {...this.values, [field.name]: field.value};
         if (field.name === 'strategy.data_parallel') this.fill = false;
       }
       this.ask();
     }
 
-    reset() { this.set = {}; this.fill = true; this.ask(); }
+    reset() { this.set = this.values = {}; this.fill = true; this.ask(); }
 
-    question(more) { return JSON.stringify({set: this.set, fill: this.fill, ...more}); }
+    question(more) { return JSON.stringify({set: this.with(more), fill: this.fills(more)}); }
+
+    // The settings with some more; a value that is the study's own is none.
+    with(more = {}) {
+      const set = {...this.set, ...more};
+      for (const field of this.fields()) if (set[field.name] === field.dataset.own) delete set[field.name];
+      return Object.fromEntries(Object.entries(set).sort());
+    }
+
+    fills(more = {}) { return this.fill && !('strategy.data_parallel' in more); }
 
     stop() {
-      for (const one of [this.asked, this.drawn, this.searched]) one?.abort();
+      for (const one of [this.asked, this.drawn, this.searched, ...this.ahead.values()]) one?.abort();
       clearTimeout(this.later);
     }
 
@@ -66,6 +111,8 @@
       this.asked?.abort();
       this.drawn?.abort();
       clearTimeout(this.later);
+      for (const [body, control] of this.ahead) if (body !== this.question()) control.abort();
+      this.ahead.clear();
       keep();
       this.show(this.values);
       const asked = this.asked = new AbortController();
@@ -78,6 +125,7 @@
       this.draw(answer);
       this.tell(`simulated in ${Math.round(performance.now() - begun)} ms`);
       this.later = setTimeout(() => this.askPictures(), 300);
+      this.askAhead();
     }
 
     async askPictures() {
@@ -183,6 +231,19 @@
     }
 
     remove() { this.stop(); this.root.remove(); }
+  }
+
+  // The values beside a control's: the next larger one first.
+  function neighbours(field) {
+    if (field.options) {
+      const at = field.selectedIndex;
+      return [at + 1, at - 1].filter(i => field.options[i]).map(i => field.options[i].value);
+    }
+    const value = Number(field.value);
+    const doubles = field.min === '1';
+    const [up, down] = doubles ? [2 * value, value / 2] : [value + 1, value - 1];
+    const fits = one => Number.isInteger(one) && one >= Number(field.min) && one <= Number(field.max);
+    return [fits(up) ? String(up) : undefined, fits(down) ? String(down) : undefined];
   }
 
   function request(body, signal) {
