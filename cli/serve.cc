@@ -22,12 +22,14 @@ class Serve final : public Command {
     if (current_caller != nullptr)
       return Error{Error::Code::kUnsupported,
                    "serve: it runs until Ctrl-C ends it; use the command foreshard"};
+    FORESHARD_TRY(StudyOptions::of(study_.asked()));  // what came from stdin cannot be read again
     Turns turns;
     ServedStudy served(study_, environment, turns);
     FORESHARD_TRY(served.load());
-    FORESHARD_ASSIGN(const auto server,
-                     http::Server::start(static_cast<std::uint16_t>(port_),
-                                         [&](const auto& request) { return served.answer(request); }));
+    FORESHARD_ASSIGN(const auto server, http::Server::start(static_cast<std::uint16_t>(port_),
+                                                            [&](const auto& request) {
+                                                              return served.answer(request);
+                                                            }));
     FORESHARD_TRY(write_result({}, server->link() + "\n"));
     note("open the link in a browser on this machine; Ctrl-C ends the server");
     // This thread simulates: its heap has large pages (main.cc), and stays warm.

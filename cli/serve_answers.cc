@@ -171,11 +171,14 @@ Result<study::LoadedStudy> ServedStudy::loaded(const std::vector<std::string>& s
 // data_parallel as the devices leave it; empty where it is wrong for another reason, which is said
 // when the study is simulated.
 std::string ServedStudy::filling(const std::vector<std::string>& sets) const {
-  const auto study = study_.load_other(environment_, {}, sets, false);
-  if (!study) return {};
-  const std::int64_t replica = study->strategy.devices() / study->strategy.data_parallel;
-  const std::int64_t most = replica > 0 ? study->pool.size() / replica : 0;
-  return most > 0 ? fmt::format("strategy.data_parallel={}", most) : "";
+  Caller caller;
+  const auto filled = guarded(caller, [&]() -> Result<std::string> {
+    FORESHARD_ASSIGN(const auto study, study_.load_other(environment_, {}, sets, false));
+    const std::int64_t replica = study.strategy.devices() / study.strategy.data_parallel;
+    const std::int64_t most = replica > 0 ? study.pool.size() / replica : 0;
+    return most > 0 ? fmt::format("strategy.data_parallel={}", most) : "";
+  });
+  return filled ? *filled : "";
 }
 
 Result<ServedStudy::Question> ServedStudy::question_of(const http::Request& request) const {
@@ -214,8 +217,7 @@ Result<std::string> ServedStudy::simulated(const Question& question) {
 
 Result<std::string> ServedStudy::pictures(const Question& question) const {
   FORESHARD_ASSIGN(const auto study, loaded(question.sets));
-  FORESHARD_ASSIGN(const auto report,
-                   report::predict(study, {.timeline = true}, {.bundle = true}));
+  FORESHARD_ASSIGN(const auto report, report::predict(study, {.timeline = true}, {.bundle = true}));
   FORESHARD_ASSIGN(const std::string sections,
                    page::sections_of({study.name, report::to_json(report)}));
   return text_of({{"html", sections}});
@@ -301,12 +303,12 @@ http::Response ServedStudy::answer(const http::Request& request) {
     if (request.path.empty()) return {.type = "text/html", .body = page_};
     if (request.path == "serve.js")
       return {.type = "text/javascript", .body = std::string(page::script_of_controls())};
-    if (request.path == "serve.css")
-      return {.type = "text/css", .body = page::style_of_controls()};
+    if (request.path == "serve.css") return {.type = "text/css", .body = page::style_of_controls()};
     if (request.path == "icon.svg")
       return {.type = "image/svg+xml",
-              .body = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 8 8\">"
-                      "<path fill=\"#0072B2\" d=\"M0 1h5v2H0zM2 4h6v2H2z\"/></svg>"};
+              .body =
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 8 8\">"
+                  "<path fill=\"#0072B2\" d=\"M0 1h5v2H0zM2 4h6v2H2z\"/></svg>"};
     return {.status = 404, .body = "there is no such page\n"};
   }
   const auto question = question_of(request);

@@ -53,8 +53,8 @@ Names choices_of(const Json& property) {
 
 // Whether a value of the key can be no name of a file.
 bool names_no_file(const Json& property) {
-  static const std::set<std::string> kPlain{"integer", "number", "boolean", "array"};
-  return property.contains("enum") || kPlain.contains(property.value("type", ""));
+  static const std::set<std::string> plain{"integer", "number", "boolean", "array"};
+  return property.contains("enum") || plain.contains(property.value("type", ""));
 }
 
 std::string label_of(std::string_view key) {
@@ -156,8 +156,8 @@ std::vector<page::ControlGroup> controls_of(const study::LoadedStudy& study,
     page::ControlGroup& shown = all.emplace_back();
     shown.name = group.name;
     for (const std::string_view key : group.keys)
-      shown.controls.push_back(
-          control_of(key, value_in(values, std::string(kStrategy) + std::string(key)), environment));
+      shown.controls.push_back(control_of(
+          key, value_in(values, std::string(kStrategy) + std::string(key)), environment));
   }
   return all;
 }
@@ -190,7 +190,7 @@ Result<std::vector<std::string>> asked_settings(const Json& asked,
     if (!value.is_string()) return refusal(key, "its value must be a text");
     const auto text = value.get<std::string>();
     FORESHARD_TRY(fault_in(key, text, find(controls, key)));
-    sets.push_back(key + "=" + text);
+    sets.push_back(fmt::format("{}={}", key, text));
   }
   return sets;
 }

@@ -25,8 +25,8 @@ bool same(std::string_view a, std::string_view b) {
 Result<Link> Link::of(std::uint16_t port) {
   std::array<unsigned char, 16> random{};
   if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-    return Error{Error::Code::kIo, fmt::format("no random numbers for the link's token: {}",
-                                               std::strerror(errno))};
+    return Error{Error::Code::kIo,
+                 fmt::format("no random numbers for the link's token: {}", std::strerror(errno))};
   Link link;
   for (const unsigned char byte : random) link.token_ += fmt::format("{:02x}", byte);
   link.port_ = std::to_string(port);

@@ -242,22 +242,21 @@ class Protocol final : public httplib::Server {
   void answer(const httplib::Request& asked, httplib::Response& to) {
     Client& client = *current_client;
     http::Response response = handler_({.path = *link_.below_token(asked.path),
-                                  .is_post = asked.method == "POST",
-                                  .body = asked.body,
-                                  .is_gone = [&client] { return client.is_gone(); }});
+                                        .is_post = asked.method == "POST",
+                                        .body = asked.body,
+                                        .is_gone = [&client] { return client.is_gone(); }});
     to.status = response.status;
     if (!response.events) {
-      to.set_content(std::move(response.body), response.type);
+      to.set_content(response.body, response.type);
       return;
     }
-    to.set_chunked_content_provider(
-        "text/event-stream",
-        [events = std::move(response.events)](std::size_t, httplib::DataSink& sink) {
-          SentEvents sent(sink);
-          events(sent);
-          sink.done();
-          return true;
-        });
+    to.set_chunked_content_provider("text/event-stream", [events = std::move(response.events)](
+                                                             std::size_t, httplib::DataSink& sink) {
+      SentEvents sent(sink);
+      events(sent);
+      sink.done();
+      return true;
+    });
   }
 
   static thread_local Client* current_client;
@@ -324,8 +323,8 @@ class Listener final : public Server {
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
   void accept() {
-    net::Descriptor socket(::accept4(listening_.socket.get(), nullptr, nullptr,
-                                     SOCK_CLOEXEC | SOCK_NONBLOCK));
+    net::Descriptor socket(
+        ::accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return may_try_again(errno) ? void() : pause();
     try {
       Client& client = clients_.emplace_back(std::move(socket));

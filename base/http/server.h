@@ -10,8 +10,8 @@
 /// - it is GET, or POST of JSON within kMostBody.
 ///
 /// Strangers cannot hold it up. A connection has one request, which must have come within
-/// net::kPatience. At most net::kMostStrangers are open: where more come, the oldest that has sent no
-/// such request must go, once net::kHurriedPatience is over. Where the system has no more files,
+/// net::kPatience. At most net::kMostStrangers are open: where more come, the oldest that has sent
+/// no such request must go, once net::kHurriedPatience is over. Where the system has no more files,
 /// memory or threads for a connection, it waits or is closed. Nothing is read from disk for a path.
 #pragma once
 

@@ -177,8 +177,8 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port,
     return Listening{std::move(socket), bound};
   }
   if (reason == EADDRINUSE)
-    return io("port " + std::to_string(port) +
-              " of this host is in use; choose another by " + std::string(chooses));
+    return io("port " + std::to_string(port) + " of this host is in use; choose another by " +
+              std::string(chooses));
   return io("cannot listen on " + place(address, port) + ": " + std::strerror(reason));
 }
 

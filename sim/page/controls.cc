@@ -45,7 +45,8 @@ std::string form_of(const std::vector<ControlGroup>& groups) {
     text += fmt::format("<fieldset><legend>{}</legend>\n", xml_escaped(group.name));
     for (const Control& control : group.controls)
       text += fmt::format(
-          "<div class=\"field\" title=\"{}\"><span>{}</span> <span class=\"value\">{}</span></div>\n",
+          "<div class=\"field\" title=\"{}\"><span>{}</span> <span "
+          "class=\"value\">{}</span></div>\n",
           xml_escaped(control.doc), xml_escaped(control.label), field_of(control));
     text += "</fieldset>\n";
   }

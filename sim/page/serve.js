@@ -219,8 +219,7 @@
         take.textContent = 'take it';
         take.addEventListener('click', () => {
           for (const [key, value] of Object.entries(set)) {
-            const field = this.form.elements[key];
-            if (field && field.dataset.own === value) delete this.set[key];
+            if (value === null) delete this.set[key];  // as the study has it
             else this.set[key] = value;
           }
           this.fill = false;

@@ -204,7 +204,9 @@ class Serve(WithBrowser):
         return self.side(name).find_element(By.NAME, key)
 
     def figure(self, title, name="A"):
-        return self.side(name).find_element(By.XPATH, f".//dt[.='{title}']/../dd").text
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll(`#${arguments[0]} dt`)].find(one => one.textContent === arguments[1])"
+            ".nextSibling.textContent", name, title)
 
     def changes_to(self, before, name="A"):
         """The step, once it is another one."""
@@ -240,8 +242,9 @@ class Serve(WithBrowser):
         self.assertEqual(self.control("strategy.data_parallel").get_attribute("value"), "1")
 
     def test_state_is_in_the_link(self):
+        step = self.figure("step")
         self.control("strategy.micro_batch").send_keys(Keys.ARROW_DOWN)
-        self.changes_to(self.figure("step"))
+        self.changes_to(step)
         self.driver.find_element(By.ID, "beside").click()
         self.drawn("B")
         step = self.figure("step", "B")
