@@ -29,8 +29,8 @@ std::vector<page::ControlGroup> controls_of(const study::LoadedStudy& study,
 /// The study's values of all keys that the page may set: key -> text, as --set takes it.
 std::vector<std::pair<std::string, std::string>> values_of(const study::LoadedStudy& study);
 
-/// Settings that a page asks for, as "KEY=VALUE". Of the strategy all keys are taken that name no
-/// file, of the cluster those that have a control; names of the catalogue are the only ones.
+/// Settings that a page asks for, as "KEY=VALUE". A page may set keys of a strategy that name no
+/// file, and what has a control; the only names that it may give are names of the catalogue.
 /// \param asked  {"set": {KEY: VALUE, ...}}
 /// \return kInvalidInput with the key.
 Result<std::vector<std::string>> asked_settings(const nlohmann::ordered_json& asked,

@@ -130,7 +130,7 @@ Result<std::string> yaml_of(const study::LoadedStudy& study, const Environment& 
   return yaml::brief(written, loader);
 }
 
-// Of all that an answer depends on.
+// The digest of all that an answer depends on.
 std::string digest_of(const std::vector<std::string>& sets,
                       const std::vector<yaml::Input>& inputs) {
   std::string all;

@@ -40,7 +40,7 @@ class Events {
 };
 
 struct Request {
-  std::string path;  ///< After the token: "" for the page itself, "simulate".
+  std::string path;  ///< The path after the token: "" for the page itself, "simulate".
   bool is_post = false;
   std::string body;
   /// Whether the client has closed the connection; any thread may ask, often.

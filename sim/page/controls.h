@@ -32,7 +32,7 @@ std::string page_of_controls(std::string_view study, const std::vector<ControlGr
                              bool searches);
 
 std::string_view script_of_controls();
-/// With that of reports.
+/// The style sheet of reports, and what controls add to it.
 std::string style_of_controls();
 
 }  // namespace foreshard::page

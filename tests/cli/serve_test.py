@@ -66,6 +66,11 @@ class Served:
                 answer += piece
         return answer
 
+    def used(self):
+        """Processor time so far, in ticks of 10 ms."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
     def memory(self):
         return int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
@@ -195,24 +200,26 @@ class Page(unittest.TestCase):
 
     def test_a_change_ends_with_its_page(self):
         with Served(LARGE) as server:
-            for _ in range(3):
-                with self.assertRaises(TimeoutError):
-                    server.request("POST", "pictures", json.dumps({"set": {}}), {"Content-Type": "application/json"},
-                                   timeout=0.05)
+            server.ask("pictures")
+            before = server.used()
+            server.ask("pictures")
+            whole = server.used() - before
+            begun = server.used()
+            with self.assertRaises(TimeoutError):
+                server.request("POST", "pictures", json.dumps({"set": {}}), {"Content-Type": "application/json"},
+                               timeout=0.02)
             self.wait_until_idle(server)
+            self.assertLess(server.used() - begun, whole / 2)
 
     def wait_until_idle(self, server):
         """Until the process has used no processor for a while."""
-        def used():
-            fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return int(fields[11]) + int(fields[12])
         end = time.monotonic() + 20
-        before = used()
+        before = server.used()
         while time.monotonic() < end:
             time.sleep(0.3)
-            if used() == before:
+            if server.used() == before:
                 return
-            before = used()
+            before = server.used()
         self.fail("it still works for a page that is gone")
 
 
