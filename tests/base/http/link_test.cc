@@ -31,8 +31,8 @@ TEST(Link, KnowsItsHostsAndOrigins) {
   const auto link = Link::of(40123);
   EXPECT_TRUE(link->is_host("127.0.0.1:40123"));
   EXPECT_TRUE(link->is_host("localhost:40123"));
-  for (const char* other : {"", "127.0.0.1", "127.0.0.1:4012", "example.org:40123",
-                            "127.0.0.1:40123.example.org"})
+  for (const char* other :
+       {"", "127.0.0.1", "127.0.0.1:4012", "example.org:40123", "127.0.0.1:40123.example.org"})
     EXPECT_FALSE(link->is_host(other)) << other;
   EXPECT_TRUE(link->is_origin("http://127.0.0.1:40123"));
   for (const char* other : {"", "null", "https://127.0.0.1:40123", "http://example.org",
