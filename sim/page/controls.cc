@@ -72,11 +72,13 @@ std::string page_of_controls(std::string_view study, const std::vector<ControlGr
 <h1>{0}</h1>
 <p><button type="button" id="beside" aria-expanded="false">another beside it</button>
 <output id="difference"></output></p>
-<noscript><p>The controls need scripts; <code>foreshard report</code> makes a page without them.</p></noscript>
+<noscript><p>The controls need scripts; <code>foreshard report</code> makes a page without
+them.</p></noscript>
 <div id="sides"></div>
 <template><section class="side"><h2></h2>
 <form>
-{1}<fieldset><legend>Devices</legend><label title="data_parallel becomes what the other sizes leave, so that no device is idle">
+{1}<fieldset><legend>Devices</legend>
+<label title="data_parallel becomes what the other sizes leave, so that no device is idle">
 <input type="checkbox" name="fill" checked> <span>data parallel fills the cluster</span></label></fieldset>
 </form>
 <p class="tools">{2}<button type="button" value="yaml">copy as YAML</button>
