@@ -46,6 +46,10 @@ std::span<const CommandInfo> commands() {
        "foreshard search study.yaml --format json -o found.json\n"
        "foreshard report step.fsr found.json -o report.html",
        make_report},
+      {"serve", "Show a study in a browser, with controls that change it.",
+       "foreshard serve gpt3-175b-a100-1024\n"
+       "foreshard serve study.yaml --port 8080",
+       make_serve},
       {"study", "Compare a grid of clusters, models and strategies: time, money, energy.",
        "foreshard study configs/sweeps/adapters-70b.yaml --results adapters.db\n"
        "foreshard study sweep.yaml --results sweep.db --format csv -o sweep.csv\n"

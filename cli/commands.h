@@ -35,6 +35,7 @@ std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_reshard();
 std::unique_ptr<Command> make_schema();
 std::unique_ptr<Command> make_search();
+std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_simulate();
 std::unique_ptr<Command> make_study();
 std::unique_ptr<Command> make_topology();

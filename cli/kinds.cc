@@ -75,8 +75,9 @@ Result<std::string> echo_entry(yaml::Loader& loader, std::string_view name) {
 }
 
 template <class T>
-nlohmann::ordered_json schema() {
-  return yaml::json_schema<T>();
+const nlohmann::ordered_json& schema() {
+  static const nlohmann::ordered_json schema = yaml::json_schema<T>();
+  return schema;
 }
 
 template <class T>
@@ -122,13 +123,13 @@ std::map<std::string, bool> top_level_keys(std::string_view text) {
 std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const FileKind& kind,
                                                    const std::map<std::string, bool>& written) {
   std::pair<std::ptrdiff_t, std::ptrdiff_t> found{0, 0};
-  const auto schema = kind.schema();
-  const auto definition = schema["definitions"].find(schema["title"].get<std::string>());
+  const auto& definitions = kind.schema()["definitions"];
+  const auto definition = definitions.find(kind.schema()["title"].get<std::string>());
   for (const std::string& key : kind.keys()) {
     const auto place = written.find(key);
     if (place == written.end()) continue;
     ++found.first;
-    if (definition == schema["definitions"].end()) continue;
+    if (definition == definitions.end()) continue;
     const auto& property = (*definition)["properties"][key];
     const bool list = property.contains("type") && property["type"] == "array";
     if (list == place->second) ++found.second;

@@ -24,7 +24,7 @@ struct FileKind {
   /// Reads a file, or a catalogue entry, and returns its complete content as YAML.
   Result<std::string> (*echo_file)(yaml::Loader& loader, const std::filesystem::path& path);
   Result<std::string> (*echo_entry)(yaml::Loader& loader, std::string_view name);
-  nlohmann::ordered_json (*schema)();
+  const nlohmann::ordered_json& (*schema)();
   std::vector<std::string> (*keys)();  ///< Keys of the top level.
 };
 

@@ -52,7 +52,7 @@ set_target_properties(foreshard_package PROPERTIES OUTPUT_NAME foreshard LINKER_
 # Headers alone are not needed to link; foreshardConfig.cmake finds the others.
 list(REMOVE_ITEM others Boost::headers CLI11::CLI11 nlohmann_json::nlohmann_json)
 set(found_by_package fmt::fmt yaml-cpp OpenSSL::Crypto ONNX::onnx Threads::Threads Ceres::ceres EXPAT::EXPAT
-  protobuf::libprotobuf ZLIB::ZLIB SQLite::SQLite3 tomlplusplus::tomlplusplus Cbc::cbc)
+  protobuf::libprotobuf ZLIB::ZLIB Httplib::httplib SQLite::SQLite3 tomlplusplus::tomlplusplus Cbc::cbc)
 foreach(one IN LISTS others)
   if(NOT one IN_LIST found_by_package)
     message(FATAL_ERROR "cmake/foreshardConfig.cmake.in does not find ${one}, which the library needs")
@@ -68,6 +68,7 @@ set(debian_ONNX libonnx-dev)
 set(debian_protobuf libprotobuf-dev)
 set(debian_Ceres libceres-dev)
 set(debian_EXPAT libexpat1-dev)
+set(debian_Httplib libcpp-httplib-dev)
 set(debian_ZLIB zlib1g-dev)
 set(debian_SQLite libsqlite3-dev)
 set(debian_tomlplusplus libtomlplusplus-dev)

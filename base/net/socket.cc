@@ -131,7 +131,8 @@ bool is_local(const std::string& address) {
   return number && is_loopback((*number)->ai_addr);
 }
 
-Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
+Result<Listening> listen_on(const std::string& address, std::uint16_t port,
+                            std::string_view chooses) {
   const bool loopback = is_local(address);
   Addresses local;
   if (loopback) {
@@ -176,8 +177,8 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
     return Listening{std::move(socket), bound};
   }
   if (reason == EADDRINUSE)
-    return io("port " + std::to_string(port) +
-              " of this host is in use; choose another by MASTER_PORT");
+    return io("port " + std::to_string(port) + " of this host is in use; choose another by " +
+              std::string(chooses));
   return io("cannot listen on " + place(address, port) + ": " + std::strerror(reason));
 }
 

@@ -31,8 +31,10 @@ bool is_local(const std::string& address);
 
 /// Listens on `port` (0: any that is free): on the loopback interface only if `address` is_local,
 /// else on all interfaces. Does not block.
-/// \return kIo; "in use" names the remedy.
-Result<Listening> listen_on(const std::string& address, std::uint16_t port);
+/// \param chooses  what chooses the port, for the message that it is in use.
+/// \return kIo.
+Result<Listening> listen_on(const std::string& address, std::uint16_t port,
+                            std::string_view chooses = "MASTER_PORT");
 
 /// Connects, trying again until `connect_timeout` is over. Dead peers are noticed (keep-alive).
 /// \return kIo with the last reason.

@@ -89,6 +89,25 @@ Result<std::string> page_of(const std::vector<GivenResult>& results, const std::
   return page + "</body></html>\n";
 }
 
+namespace {
+
+class Fragment final : public Html {
+ public:
+  bool time_line(std::string_view) override { return true; }
+  void without_time_line(std::string_view) override {}
+};
+
+}  // namespace
+
+Result<std::string> sections_of(const GivenResult& result) {
+  std::vector<Parsed> all;
+  FORESHARD_ASSIGN(auto one, parsed(result));
+  all.push_back(std::move(one));
+  Fragment html;
+  FORESHARD_TRY(add_sections(html, all));
+  return html.text();
+}
+
 Result<std::string> markdown_of(const std::string& json) {
   const GivenResult given{.name = "the result", .json = json};
   auto one = parsed(given);

@@ -24,6 +24,11 @@ struct GivenResult {
 /// \return kInvalidInput, with the result's name, for a text that is no result which has a section.
 Result<std::string> page_of(const std::vector<GivenResult>& results, const std::string& command);
 
+/// The sections of one result as HTML, for a page that stands around them: without the time line,
+/// whose script that page lacks.
+/// \return as page_of.
+Result<std::string> sections_of(const GivenResult& result);
+
 /// A result in Markdown, for an issue or a wiki: a sentence, tables, and what pictures show folded.
 /// \return kUnsupported for a kind of result that a page has no section for.
 Result<std::string> markdown_of(const std::string& json);

@@ -49,7 +49,7 @@ class Document {
   std::string text_;
 };
 
-class Html final : public Document {
+class Html : public Document {
  public:
   void heading(std::string_view text) override;
   void paragraph(std::string_view text) override;
