@@ -20,10 +20,10 @@ std::string number_field(const Control& control, const std::string& common) {
         words, label, sign);
   };
   const bool doubles = control.lowest == "1";
-  return button("-", doubles ? "half the" : "less", doubles ? "&#247;2" : "-") +
+  return button("-", doubles ? "&#247;2: half the" : "less", doubles ? "&#247;2" : "-") +
          fmt::format(R"(<input type="number" {} value="{}" min="{}" max="{}" required>)", common,
                      xml_escaped(control.value), control.lowest, control.highest) +
-         button("+", doubles ? "twice the" : "more", doubles ? "&#215;2" : "+");
+         button("+", doubles ? "&#215;2: twice the" : "more", doubles ? "&#215;2" : "+");
 }
 
 std::string field_of(const Control& control) {

@@ -110,7 +110,7 @@ bool Html::time_line(std::string_view json) {
 opens a row's streams, Enter counts the tasks in view.</p>
 <p id="line-tools"><button value="+" aria-label="zoom in">+</button>
 <button value="-" aria-label="zoom out">-</button>
-<button value="0" aria-label="show the whole step">all</button>
+<button value="0" aria-label="show all of the step">all</button>
 <button value="Enter" aria-label="count the tasks in view">tasks</button></p>
 <div id="line-rows"><canvas id="line-canvas" tabindex="0" role="img" aria-label="Time line of the step"
 title="arrows: pan, choose a row; + -: zoom; 0: all; space: open a row; Enter: count tasks"></canvas></div>

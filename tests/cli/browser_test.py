@@ -5,7 +5,7 @@ controls, two sides, state in the link, a search.
     browser_test.py PROGRAM SOURCE BUILD [Class.test...]
 
 Needs Debian's chromium, chromium-driver and python3-selenium; without them it says so and is skipped
-(exit code 77).
+(exit code 77). tools/axe fetches axe-core; without it those tests are skipped that need it.
 """
 
 import base64
@@ -31,6 +31,7 @@ if not all(pathlib.Path("/usr/bin", name).exists() for name in ("chromium", "chr
     sys.exit(77)
 
 PROGRAM = sys.argv[1]
+AXE = pathlib.Path(sys.argv[2], "build/axe/axe.min.js")
 STUDY = "gpt3-175b-a100-1024"
 
 
@@ -60,6 +61,16 @@ class WithBrowser(unittest.TestCase):
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         cls.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
         cls.addClassCleanup(cls.driver.quit)
+
+    def faults_of_access(self):
+        """What axe-core finds on the page that is open: rules of WCAG 2.1 A and AA and its own best practices."""
+        if not AXE.exists():
+            self.skipTest("axe-core is not there: tools/axe fetches it")
+        self.driver.execute_script(AXE.read_text())
+        return self.driver.execute_async_script("""
+            const done = arguments[0];
+            axe.run().then(found => done(found.violations.map(
+                one => one.id + ': ' + one.nodes.map(node => node.target.join(' ')).join(', '))));""")
 
 
 class Browser(WithBrowser):
@@ -147,6 +158,13 @@ class Browser(WithBrowser):
         self.opened()
         self.assertEqual(self.driver.execute_script(FAULTS_OF_NAMES), [])
 
+    def test_axe_finds_nothing_but_what_is_planted(self):
+        self.opened()
+        self.assertEqual(self.faults_of_access(), [])
+        self.driver.execute_script("""
+            document.querySelector('main, body').insertAdjacentHTML('beforeend', '<button id=planted></button>')""")
+        self.assertEqual(self.faults_of_access(), ["button-name: #planted"])
+
     def test_frames_are_short(self):
         """Printed, not judged by the clock: script time of a frame, and first paint as a ratio."""
         def painted(name):
@@ -222,6 +240,10 @@ class Serve(WithBrowser):
         self.assertEqual(self.driver.execute_script(FAULTS_OF_NAMES), [])
         self.assertFalse(self.driver.execute_script("return performance.getEntriesByType('resource').some("
                                                     "one => !one.name.startsWith(location.origin))"))
+
+    def test_axe_finds_nothing(self):
+        self.drawn(what=("all",))
+        self.assertEqual(self.faults_of_access(), [])
 
     def test_controls_by_keys_mouse_and_choice(self):
         step = self.figure("step")
