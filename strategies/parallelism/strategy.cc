@@ -279,7 +279,7 @@ std::string words_of_recomputation(const Strategy& strategy) {
     text += ")";
   }
   if (strategy.recompute_layers > 0)
-    text += fmt::format(" of {} layers a stage", strategy.recompute_layers);
+    text += fmt::format(" of {} a stage", plural(strategy.recompute_layers, "layer"));
   return text;
 }
 

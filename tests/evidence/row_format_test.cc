@@ -33,6 +33,11 @@ TEST_F(Format, Frameworks) {
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").take.name, "torchtitan");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").take.name,
             "torchtitan-eager");
+  EXPECT_EQ(framework_named("PyTorch FSDP (fms-fsdp), torch.compile", "").take.name,
+            "pytorch-fsdp");
+  EXPECT_EQ(framework_named("PyTorch FSDP (fms-fsdp), eager", "").take.name, "pytorch-fsdp-eager");
+  EXPECT_EQ(framework_named("torchtune (PyTorch, FSDP of 1)", "", "packed; eager").take.name,
+            "pytorch-fsdp-eager");
   EXPECT_EQ(framework_named("InternEvo", "").take.name, "internevo");
   EXPECT_EQ(framework_named("nanotron v0.5", "").take.name, "nanotron");
   EXPECT_EQ(framework_named("PaddleNLP", "").take.name, "paddlenlp");
