@@ -185,7 +185,8 @@ TEST(ParameterErrors, OfTheCatalogueWidenWithDoubt) {
   }
 }
 
-// The same machine three times: measured, known by its sheet, and invented.
+// A machine of measured devices, one whose devices take the numbers of a relative, and an invented
+// one.
 TEST(Interval, OfStudiesFollowsTheDevice) {
   const auto width = [](const std::string& node, const std::vector<yaml::Override>& changes) {
     const TemporaryFolder folder;
@@ -202,13 +203,13 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
     return std::pair(prediction.high / prediction.low, prediction.warnings.size());
   };
   const auto measured = width("dgx-h100", {});
-  const auto sheet = width("mi300x-8gpu", {});
+  const auto relative = width("by-device/L40S", {});
   const auto invented = width("dgx-h100", {{"cluster.node.device.tensor_peak.bf16", "3000 TFLOP/s"},
                                            {"cluster.node.device.memory_bandwidth", "9 TB/s"}});
-  EXPECT_GT(sheet.first, measured.first);
+  EXPECT_GT(relative.first, measured.first);
   EXPECT_GT(invented.first, measured.first);
   EXPECT_EQ(measured.second, 0u);
-  EXPECT_GE(sheet.second, 1u);
+  EXPECT_GE(relative.second, 1u);
   EXPECT_GE(invented.second, 1u);
 }
 
