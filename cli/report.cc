@@ -23,7 +23,8 @@ class Report final : public Command {
     declaration.arguments(
         "RESULT", given_,
         "What simulate --bundle wrote, or simulate, search, study, compare, advise, elastic, "
-        "accuracy or topology collectives with --format json; or a study, which is simulated. - reads "
+        "accuracy or topology collectives with --format json; or a study, which is simulated. "
+        "- reads "
         "either from stdin.");
     declaration.flag("--no-advice", no_advice_,
                      "Leave out the best single changes to a study, for which many are simulated.");

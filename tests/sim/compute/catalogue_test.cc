@@ -89,8 +89,8 @@ TEST_P(Catalogue, TimesATransformerLayersKernels) {
   const auto share = [&](Duty duty) {
     return flops_of(gemm) / time_of(gemm, device_, duty).total() / peak_of(device_, "fp16");
   };
-  // An MI300X reaches 0.35 to 0.48 in bf16 (traces of AMD-AGI/TraceLens 171dd747), a B200 under load
-  // 0.45 to 0.49 (SimuMax 4dcaae513ba7).
+  // An MI300X reaches 0.35 to 0.48 in bf16 (traces of AMD-AGI/TraceLens 171dd747), a B200 under
+  // load 0.45 to 0.49 (SimuMax 4dcaae513ba7).
   EXPECT_GT(share(Duty::kSustained), 0.35);
   EXPECT_LE(share(Duty::kSustained), share(Duty::kBurst));
   EXPECT_LT(share(Duty::kBurst), 0.95);

@@ -34,7 +34,7 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
   models.back().norm = Norm::kLayerNormScale;
   std::ranges::copy(tiny_fused_models(), std::back_inserter(models));
   for (const bool tied : {false, true}) models.push_back(tiny_prediction(tied ? 2 : 1, tied));
-  int first = 0;  // every fourth parameter is nudged, other ones in each model and with each attention
+  int first = 0;  // every fourth parameter is nudged, others in each model and with each attention
   for (const Model& model : models) {
     for (const bool flash : {true, false}) {
       if (!flash && (model.window > 0 || model.has_latents())) continue;  // fused alone

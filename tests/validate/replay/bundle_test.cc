@@ -30,7 +30,8 @@ Outcome run(const std::string& command, const fs::path& log) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(log)};
 }
 
-// Whether a file has changed that the bundle holds, where the source tree has it too, or what makes it.
+// Whether a file has changed that the bundle holds, where the source tree has it too, or what makes
+// it.
 bool bundle_has_changed() {
   std::vector<std::string_view> held{"validate/replay/bundle/"};
   for (const BundleFile& file : bundle_files()) held.emplace_back(file.path);
@@ -83,8 +84,8 @@ TEST_F(Bundle, BuildsWithACompilerAlone) {
   EXPECT_THAT(gpu.output, HasSubstr("built without CUDA"));
 }
 
-// One architecture, for time. Launches no GPU work where there is none, and says so. What the bundle
-// holds outside the replay is the same without CUDA.
+// One architecture, for time. Launches no GPU work where there is none, and says so. What the
+// bundle holds outside the replay is the same without CUDA.
 TEST_F(Bundle, BuildsWithCudaWhereItIs) {
 #ifdef FORESHARD_NVCC
   if (!has_changed({"validate/replay/", "cmake/ForeshardCuda.cmake"}))
