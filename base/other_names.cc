@@ -91,9 +91,12 @@ std::optional<std::string> named_elsewhere(std::string_view word,
   if (named != kOtherNames.end() &&
       std::ranges::find(candidates, named->second) != candidates.end())
     return std::string(named->second);
-  const auto abbreviated = std::ranges::find_if(
-      candidates, [&](const std::string& each) { return stands_for(wanted, lower_case(each)); });
-  return abbreviated == candidates.end() ? std::nullopt : std::optional(*abbreviated);
+  // "expert_tensor_parallel_size" extends "tensor_parallel", too: the longest is meant.
+  std::optional<std::string> longest;
+  for (const std::string& each : candidates)
+    if (stands_for(wanted, lower_case(each)) && each.size() > longest.value_or("").size())
+      longest = each;
+  return longest;
 }
 
 }  // namespace foreshard

@@ -9,9 +9,9 @@
 
 namespace foreshard {
 
-/// The candidate that `word` is another name of ("vpp" for "virtual_stages"), else the first one
-/// that it abbreviates ("tp" for "tensor_parallel", "mbs" for "micro_batch") or contains word by
-/// word ("tensor_model_parallel_size"), ignoring case.
+/// The candidate that `word` is another name of ("vpp" for "virtual_stages"), else the
+/// longest that it abbreviates ("tp" for "tensor_parallel", "mbs" for "micro_batch") or contains
+/// word by word ("tensor_model_parallel_size"), ignoring case.
 /// \return nothing if there is none. Spelling mistakes are the business of nearest_name().
 std::optional<std::string> named_elsewhere(std::string_view word,
                                            const std::vector<std::string>& candidates);

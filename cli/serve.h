@@ -56,6 +56,7 @@ class ServedStudy {
   Result<Question> question_of(const http::Request& request) const;
   std::string filling(const std::vector<std::string>& sets) const;
   Result<study::LoadedStudy> loaded(const std::vector<std::string>& sets) const;
+  std::vector<std::pair<std::string, std::string>> own_values() const;
   // The answer to a change; remembered answers of the same inputs are given at once.
   Result<std::string> simulated(const Question& question);
   Result<std::string> predicted(const study::LoadedStudy& study) const;

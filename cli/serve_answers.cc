@@ -168,6 +168,12 @@ Result<study::LoadedStudy> ServedStudy::loaded(const std::vector<std::string>& s
   return study_.load_other(environment_, {}, sets);
 }
 
+// What the study has by itself, now: its file may have changed.
+std::vector<std::pair<std::string, std::string>> ServedStudy::own_values() const {
+  const auto study = loaded({});
+  return study ? values_of(*study) : own_;
+}
+
 // data_parallel as the devices leave it; empty where it is wrong for another reason, which is said
 // when the study is simulated.
 std::string ServedStudy::filling(const std::vector<std::string>& sets) const {
@@ -199,6 +205,7 @@ Result<std::string> ServedStudy::predicted(const study::LoadedStudy& study) cons
   FORESHARD_ASSIGN(const auto prediction, parsed_json<Json>(json));
   return text_of({{"figures", figures_of(prediction)},
                   {"values", as_object(values_of(study))},
+                  {"own", as_object(own_values())},
                   {"fits", report.prediction.fits},
                   {"html", sections}});
 }
@@ -246,7 +253,7 @@ Result<Json> ServedStudy::found(const std::string& json) const {
     Json& set = strategies.emplace_back(Json::object());
     for (const auto& [key, value] : one.at("strategy").items())
       set["strategy." + key] = setting_text(value);
-    for (const auto& [key, value] : own_)  // null: as the study has it
+    for (const auto& [key, value] : own_values())  // null: as the study has it
       if (set.contains(key) && set[key] == value) set[key] = nullptr;
   }
   return Json{{"html", html}, {"strategies", std::move(strategies)}};

@@ -138,6 +138,8 @@
 
     draw(answer) {
       this.values = answer.values;
+      for (const field of this.fields())  // the study's file may have changed
+        field.dataset.own = answer.own[field.name] ?? field.dataset.own;
       this.figures = answer.figures;
       this.show(answer.values);
       const list = document.createElement('dl');

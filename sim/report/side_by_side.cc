@@ -82,28 +82,55 @@ std::string change_of(double a, double b) {
   return a == 0 ? "" : fmt::format("{:+.1f} %", 100 * (b / a - 1));
 }
 
-// Which step is faster, and what that costs: "B is 29.5 % slower and needs 32.7 % less memory."
+// What two steps do, where it differs: they are then compared by the unit.
+struct Work {
+  std::string_view unit;  // empty: both do the same
+  double a = 1;
+  double b = 1;
+};
+
+// Counted in tokens, or in samples where a model has no tokens.
+Work work_of(const SideBySide& sides) {
+  constexpr double kSame = 1e-6;
+  for (const auto& [key, unit] : {std::pair("tokens", "token"), std::pair("samples", "sample")}) {
+    const auto of_a = sides.a.figure(key);
+    const auto of_b = sides.b.figure(key);
+    if (!of_a || !of_b) continue;
+    const double a = *of_a * *sides.a.figure("step");
+    const double b = *of_b * *sides.b.figure("step");
+    return std::abs(b - a) > kSame * a ? Work{unit, a, b} : Work{};
+  }
+  return {};
+}
+
+// Which step is faster, and what that costs: "B is 29.5 % slower, needs 32.7 % less memory."
 std::string verdict_of(const SideBySide& sides) {
   const auto runs = [](const Outcome& side) { return side.feasible && side.figure("step"); };
   if (!runs(sides.a) || !runs(sides.b))
     return runs(sides.a)   ? "A runs, B does not."
            : runs(sides.b) ? "B runs, A does not."
                            : "Neither runs.";
-  const auto part = [&](std::string_view key, std::string_view less, std::string_view more) {
+  const auto part = [&](std::string_view key, const Work& by, std::string_view less,
+                        std::string_view more) {
     const auto a = sides.a.figure(key);
     const auto b = sides.b.figure(key);
-    const double change = a && b && *a > 0 ? *b / *a - 1 : 0;
+    const double change = a && b && *a > 0 ? (*b / by.b) / (*a / by.a) - 1 : 0;
     constexpr double kLeast = 0.0005;  // shown as 0.1 %
     if (std::abs(change) < kLeast) return std::string();
     return fmt::format("{:.1f} % {}", 100 * std::abs(change), change < 0 ? less : more);
   };
-  const std::string time = part("step", "faster", "slower");
-  const std::string price = part("cost of a step", "less", "more");
-  const std::string memory = part("peak memory", "less", "more");
-  std::string text = time.empty() ? "Both steps take the same time" : "B is " + time;
-  if (!price.empty()) text += fmt::format(", its step costs {}", price);
-  if (!memory.empty()) text += fmt::format(", it needs {} memory", memory);
-  return text + ".";
+  const Work work = work_of(sides);
+  const std::string time = part("step", work, "faster", "slower");
+  const std::string price = part("cost of a step", work, "less", "more");
+  const std::string memory = part("peak memory", {}, "less", "more");
+  std::vector<std::string> of_b;
+  if (!time.empty()) of_b.push_back("is " + time);
+  if (!price.empty()) of_b.push_back("costs " + price);
+  if (!memory.empty()) of_b.push_back("needs " + memory + " memory");
+  std::vector<std::string> parts;
+  if (time.empty()) parts.emplace_back("A and B take the same time");
+  if (!of_b.empty()) parts.push_back("B " + join(of_b));
+  return (work.unit.empty() ? "" : fmt::format("By the {}, ", work.unit)) + join(parts, "; ") + ".";
 }
 
 void write_verdict(Page& page, const SideBySide& sides) {

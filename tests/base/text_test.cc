@@ -43,6 +43,9 @@ TEST(Text, SuggestsWhatWasMeantAndNothingFarFetched) {
   EXPECT_EQ(nearest_name("tp", {"tensor_parallel", "pipeline_parallel"}), "tensor_parallel");
   EXPECT_EQ(nearest_name("mbs", {"global_batch", "micro_batch"}), "micro_batch");
   EXPECT_EQ(nearest_name("pp_size", {"tensor_parallel", "pipeline_parallel"}), "pipeline_parallel");
+  EXPECT_EQ(
+      nearest_name("expert_tensor_parallel_size", {"tensor_parallel", "expert_tensor_parallel"}),
+      "expert_tensor_parallel");
   EXPECT_EQ(nearest_name("tensor_model_parallel_size", {"precision", "tensor_parallel"}),
             "tensor_parallel");
   EXPECT_EQ(nearest_name("vpp", {"tensor_parallel", "virtual_stages"}), "virtual_stages");

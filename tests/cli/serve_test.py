@@ -189,6 +189,17 @@ class Page(unittest.TestCase):
         fastest = figures(self.server.ask("simulate", best))["step"]
         self.assertLess(fastest, figures(self.server.ask("simulate", {"strategy.global_batch": "64"}))["step"])
 
+    def test_a_changed_file_is_what_the_study_has(self):
+        """Found strategies and controls leave out what the file says now, not when the server began."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "study.yaml")
+            text = self.server.ask("yaml")["text"]
+            path.write_text(text)
+            with Served(str(path)) as server:
+                own = server.ask("simulate")["own"]["strategy.micro_batch"]
+                path.write_text(text.replace(f"micro_batch: {own}\n", "micro_batch: 1\n"))
+                self.assertEqual(server.ask("simulate")["own"]["strategy.micro_batch"], "1")
+
     def test_a_search_ends_with_its_page(self):
         with Served(LARGE) as server:
             body = json.dumps({"set": {}}).encode()

@@ -1,6 +1,8 @@
 // Two predictions side by side, from the JSON that reports write.
 #include "sim/report/side_by_side.h"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/sim/report/example.h"
 #include "tests/test.h"
 
@@ -37,6 +39,33 @@ TEST(SideBySide, OrdersByEffect) {
   EXPECT_THAT(text, HasSubstr("-20.0 %"));
   EXPECT_LT(text.find("\n  tensor comm."), text.find("\n  compute")) << "what differs is first";
   EXPECT_THAT(to_json(sides), HasSubstr("\"step_of_a_with_it_s\": 8.0"));
+}
+
+// Steps of 10 and 19 s: with twice the batch, the second one is faster by the token.
+TEST(SideBySide, BeginsWithAVerdict) {
+  const auto side = [](double step, double batch, double usd, double bytes) {
+    Outcome outcome;
+    outcome.figures = {{"step", "s", step},
+                       {"tokens", "1/s", 100 * batch / step},
+                       {"samples", "1/s", batch / step},
+                       {"peak memory", "B", bytes},
+                       {"cost of a step", "USD", usd}};
+    return outcome;
+  };
+  const auto verdict = [](const Outcome& a, const Outcome& b) {
+    return nlohmann::json::parse(to_json(SideBySide{a, b, {}, {}}))["verdict"].get<std::string>();
+  };
+  const Outcome first = side(10, 4, 1, 100);
+  EXPECT_EQ(verdict(first, first), "A and B take the same time.");
+  EXPECT_EQ(verdict(first, side(10, 4, 2, 90)),
+            "A and B take the same time; B costs 100.0 % more, needs 10.0 % less memory.");
+  EXPECT_EQ(verdict(first, side(12, 4, 1, 100)), "B is 20.0 % slower.");
+  EXPECT_EQ(verdict(first, side(19, 8, 1.9, 150)),
+            "By the token, B is 5.0 % faster, costs 5.0 % less, needs 50.0 % more memory.");
+  EXPECT_EQ(verdict(first, side(20, 8, 2, 100)), "By the token, A and B take the same time.");
+  Outcome too_large = side(5, 4, 1, 1000);
+  too_large.feasible = false;
+  EXPECT_EQ(verdict(first, too_large), "A runs, B does not.");
 }
 
 TEST(SideBySide, TellsWhereBothAreTheSame) {
