@@ -23,7 +23,8 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr std::int64_t kMostGpus = 1'000'000;
+constexpr std::int64_t kMostGpus = 16'384;  // a minute of search and simulation
+constexpr double kMostSequences = 1 << 30;  // Strategy::global_batch
 constexpr std::chrono::duration<double> kSearchLimit{30};
 // Keys of a strategy that a study shows even where they have their defaults.
 const std::set<std::string> kAlwaysShown{"tensor_parallel", "pipeline_parallel", "data_parallel",
@@ -166,9 +167,14 @@ Status FirstStudy::set_gpus(const std::string& count) {
   std::int64_t gpus = 0;
   const char* const end = count.data() + count.size();
   const auto read = std::from_chars(count.data(), end, gpus);
-  if (read.ec != std::errc() || read.ptr != end || gpus < 1 || gpus > kMostGpus)
+  if (read.ec != std::errc() || read.ptr != end || gpus < 1)
     return refused(fmt::format("'{}' is no number of GPUs; write for example {}", count,
                                cluster_.device_count()));
+  if (gpus > kMostGpus)
+    return refused(
+        fmt::format("a first study has at most {} GPUs\n   help: write it for fewer, and "
+                    "change its nodes and data_parallel",
+                    kMostGpus));
   const std::int64_t node = devices_of_node(cluster_);
   const std::int64_t whole = cluster_.device_count();
   if (gpus != whole && (!cluster_.groups.empty() || machine_.starts_with('{')))
@@ -179,15 +185,28 @@ Status FirstStudy::set_gpus(const std::string& count) {
     return refused(fmt::format("{} GPUs are no whole number of nodes of {}\n   help: give {} or {}",
                                gpus, node, gpus / node * node, (gpus / node + 1) * node));
   gpus_ = gpus;
-  return {};
+  return can_be_cut();
+}
+
+Status FirstStudy::can_be_cut() const {
+  yaml::Loader loader({.catalogue = environment_->catalogue});
+  if (!is_cluster_ || gpus_ == cluster_.device_count()) return {};
+  const std::int64_t nodes = std::max<std::int64_t>(gpus_ / devices_of_node(cluster_), 1);
+  const auto cut = yaml::read_given<ClusterConfig>(
+      fmt::format("{{extends: {}, nodes: {}}}", reference(machine_, false), nodes), loader);
+  if (cut) return {};
+  return refused(
+      fmt::format("{} is built for {} GPUs, and its fabric is no other one for {}\n   help: "
+                  "give {}, or a node instead of the cluster",
+                  machine_, cluster_.device_count(), gpus_, cluster_.device_count()));
 }
 
 Status FirstStudy::set_batch(const std::string& text) {
   const bool bare = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   const auto length = study::parse_training_length(bare ? text + " sequences" : text);
   const bool whole = length && (length->tokens || std::floor(length->amount) == length->amount);
-  constexpr double kMost = 1e12;
-  if (!whole || length->amount > kMost)
+  constexpr double kMostTokens = 1e12;
+  if (!whole || length->amount > (length->tokens ? kMostTokens : kMostSequences))
     return refused(fmt::format("'{}' is no batch; write for example 512 (sequences) or \"{}\"",
                                text, usual_batch()));
   batch_ = *length;

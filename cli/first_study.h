@@ -51,6 +51,7 @@ class FirstStudy {
  private:
   /// A name or a path as YAML. \param in_file  in the study's file, not in the working directory.
   std::string reference(const std::string& name, bool in_file) const;
+  Status can_be_cut() const;  // whether a cluster can have the GPUs that were asked for
   std::string cluster_text(bool in_file) const;
   std::string head(bool in_file) const;
   std::int64_t batch() const;

@@ -88,11 +88,17 @@ class Init final : public Command {
     return all;
   }
 
+  // Asked before the questions, which take time.
   Status may_write() const {
+    if (output_.empty() || output_ == "-" || is_special(output_)) return {};
     std::error_code status;
-    const bool is_there = !output_.empty() && output_ != "-" && !is_special(output_) &&
-                          std::filesystem::exists(output_, status);
-    if (!is_there || force_) return {};
+    const auto folder = std::filesystem::absolute(output_, status).parent_path();
+    if (std::filesystem::is_directory(output_, status))
+      return Error{Error::Code::kIo, fmt::format("cannot write {}: it is a folder", output_)};
+    if (!std::filesystem::is_directory(folder, status))
+      return Error{Error::Code::kIo,
+                   fmt::format("cannot write {}: there is no folder {}", output_, folder.string())};
+    if (!std::filesystem::exists(output_, status) || force_) return {};
     return Error{
         Error::Code::kInvalidInput,
         fmt::format("{} exists\n   help: give another -o FILE, or --force to replace it", output_)};

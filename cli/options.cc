@@ -247,7 +247,7 @@ Result<StudyOptions> StudyOptions::of(const search::Asked& asked) {
   if (from_stdin)
     return Error{Error::Code::kInvalidInput,
                  "a part of the study came from stdin and cannot be read again\n   help: write it "
-                 "to a file and search again"};
+                 "to a file, and give that"};
   return options;
 }
 

@@ -115,8 +115,7 @@ def write_page(texts: list[str], file: PathLike) -> None:
         paths = [pathlib.Path(folder) / f"{i + 1}.json" for i in range(len(texts))]
         for path, text in zip(paths, texts):
             path.write_text(text, encoding="utf-8")
-        page = run("report", *paths).text
-    pathlib.Path(os.fspath(file)).write_text(page, encoding="utf-8")
+        run("report", *paths, "-o", os.path.abspath(os.fspath(file)))
 
 
 def result_of(kind: type[R], answer: Answer) -> R:
