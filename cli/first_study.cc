@@ -194,11 +194,11 @@ Status FirstStudy::can_be_cut() const {
   const std::int64_t nodes = std::max<std::int64_t>(gpus_ / devices_of_node(cluster_), 1);
   const auto cut = yaml::read_given<ClusterConfig>(
       fmt::format("{{extends: {}, nodes: {}}}", reference(machine_, false), nodes), loader);
-  if (cut) return {};
-  return refused(
-      fmt::format("{} is built for {} GPUs, and its fabric is no other one for {}\n   help: "
-                  "give {}, or a node instead of the cluster",
-                  machine_, cluster_.device_count(), gpus_, cluster_.device_count()));
+  if (cut && build_cluster(*cut, loader)) return {};
+  return refused(fmt::format(
+      "{} has {} GPUs, and its fabric or its faults do not fit {}\n   help: give {}, or a "
+      "node instead of the cluster",
+      machine_, cluster_.device_count(), gpus_, cluster_.device_count()));
 }
 
 Status FirstStudy::set_batch(const std::string& text) {

@@ -107,11 +107,18 @@ class Init(unittest.TestCase):
     def test_numbers_that_do_not_suit(self):
         self.assertIn("give 8 or 16", self.refused(*SMALL, "--gpus", "12"))
         self.assertIn("no number of GPUs", self.refused(*SMALL, "--gpus", "many"))
+        self.assertIn("at most 16384 GPUs", self.refused(*SMALL, "--gpus", "16392"))
+        self.assertIn("h100-256-broken has 256 GPUs, and its fabric or its faults do not fit 16\n   help: give 256",
+                      self.refused("--model", "gpt-24m", "--cluster", "h100-256-broken", "--gpus", "16"))
         self.assertIn("'4M' is no batch", self.refused(*SMALL, "--batch", "4M"))
         self.assertIn("is no batch", self.refused(*SMALL, "--batch", "0"))
         self.assertIn("no length of a training", self.refused(*SMALL, "--train", "long"))
         self.assertIn("nothing fits on so few GPUs",
                       self.refused("--model", "gpt3-175b", "--cluster", "dgx-a100-80gb", code=3))
+
+    def test_what_cannot_be_written_is_said_first(self):
+        self.assertIn("there is no folder", self.refused(*SMALL, "-o", "absent/study.yaml"))
+        self.assertIn("it is a folder", self.refused(*SMALL, "-o", ".", "--force"))
 
     def test_no_file_is_replaced_unasked(self):
         file = self.folder / "study.yaml"
