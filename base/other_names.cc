@@ -11,7 +11,7 @@ namespace {
 
 // Names that no rule derives from the key, as launchers of Megatron-LM, DeepSpeed and others and
 // the config.json of Hugging Face have them. Sorted.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kOtherNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 38> kOtherNames{{
     {"activation_checkpointing", "recompute"},
     {"batch", "global_batch"},
     {"batch_size", "global_batch"},
@@ -35,6 +35,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kOtherNa
     {"num_hidden_layers", "layers"},
     {"num_key_value_heads", "kv_heads"},
     {"num_layers", "layers"},
+    {"num_layers_per_virtual_pipeline_stage", "virtual_stages"},
     {"num_query_groups", "kv_heads"},
     {"recompute_granularity", "recompute"},
     {"seq", "sequence"},
@@ -42,6 +43,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kOtherNa
     {"seq_length", "sequence"},
     {"seqlen", "sequence"},
     {"sequence_length", "sequence"},
+    {"train_batch_size", "global_batch"},
     {"vocab", "vocabulary"},
     {"vocab_size", "vocabulary"},
     {"vp", "virtual_stages"},

@@ -50,7 +50,7 @@ class Progress {
   const std::string what_;
   const std::int64_t total_;
   const TerminalTraits traits_;
-  std::atomic<Clock::time_point> start_;  ///< Of the round.
+  std::atomic<Clock::time_point> start_;  ///< Beginning of the round.
   std::atomic<std::int64_t> done_{0};
   std::atomic<Clock::rep> next_draw_;  ///< Earliest time of the next draw, since the clock's epoch.
   std::mutex drawing_;

@@ -86,8 +86,8 @@ class Writer {
     return {};
   }
 
-  // An item of a list, which no object that `extends` changes can complete: it has all keys that a
-  // struct requires. Those of other mappings may come from such an object.
+  // The schema of an item of a list. An item demands all keys that a struct requires; a mapping
+  // outside lists does not, because the object that `extends` names may have them.
   Json item(const Type& type, const Constraints& constraints) {
     Json body = schema(type, constraints);
     const bool is_whole = type.kind == Kind::kStruct && type.fields().folder.empty();

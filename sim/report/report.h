@@ -84,7 +84,7 @@ struct Report {
   Subject subject;
   sim::Prediction prediction;
   std::vector<Bytes> capacities;        ///< Device memory, one per class.
-  study::MemoryMargin margin{};         ///< What of that memory should stay free.
+  study::MemoryMargin margin{};         ///< The memory that should stay free.
   std::vector<CriticalShare> critical;  ///< Sorted by time, largest first; ties by name.
   std::optional<InterruptionReport> interruption;
   std::vector<study::Alternative> alternatives;     ///< Given if the study does not fit.

@@ -25,7 +25,7 @@ struct Span {
   Seconds finish{};
   std::int32_t name = 0;                     ///< Index into Spans::names.
   std::int32_t number = 0;                   ///< Micro-batch of a pass, layer of a layer or task.
-  const sim::TimelineEntry* task = nullptr;  ///< In Prediction::timeline; null if it is no task.
+  const sim::TimelineEntry* task = nullptr;  ///< An entry of Prediction::timeline; null: no task.
 };
 
 /// Spans of time, one after another. Each lies within one of the level before it, or outside of all
@@ -56,7 +56,7 @@ Spans spans_of(const sim::Prediction& prediction, const program::Program& progra
 struct HitSpan {
   Seconds start{};
   Seconds finish{};
-  const disturbance::Hit* hit = nullptr;  ///< In Prediction::disturbances.
+  const disturbance::Hit* hit = nullptr;  ///< An entry of Prediction::disturbances.
 };
 
 /// Disturbances of one kind, one after another.
