@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace foreshard {
 namespace {
 
