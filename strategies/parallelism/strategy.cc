@@ -281,7 +281,8 @@ std::string words_of_recomputation(const Strategy& strategy) {
     text += ")";
   }
   if (strategy.recompute_layers > 0)
-    text += fmt::format(" of {} a stage", plural(strategy.recompute_layers, "layer"));
+    text += fmt::format(" of {} {} a stage", strategy.recompute_layers,
+                        plural(strategy.recompute_layers, "layer"));
   return text;
 }
 
