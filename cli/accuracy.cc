@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "evidence/report.h"
+#include "evidence/steps.h"
 
 #include "sim/study/study.h"
 
@@ -24,8 +25,8 @@ class Accuracy final : public Command {
   void declare(Declaration& declaration) override {
     declaration.arguments(
         "TABLE.csv", tables_,
-        "Tables of measured training steps, collectives or kernels; or what nccl-tests "
-        "printed (text, JSON).");
+        "Tables of measured training steps, collectives or kernels; of studies and the seconds "
+        "of their steps (study,seconds); or what nccl-tests printed (text, JSON).");
     declaration.option("--max-error", "PERCENT", limit_,
                        "Exit with code 4 if the mean error of the times is larger. Where TIERS.csv "
                        "beside the tables names rows of tier core, only these count.");
@@ -50,6 +51,9 @@ class Accuracy final : public Command {
     declaration.output("--report", "FILE.md", page_,
                        "Also write a page of documentation in Markdown: tables and frameworks with "
                        "errors, ranking, regret and intervals, and likely causes of what is off.");
+    declaration.output("--write-steps", "FILE.yaml", steps_,
+                       "Also write the measured steps for a study's key measured_steps, which "
+                       "narrows the intervals of steps like them.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -73,10 +77,15 @@ class Accuracy final : public Command {
                    "--format json"});
     if (page_ == "-")
       return fail({Error::Code::kInvalidInput, "--report: a page goes to a file, not to stdout"});
+    if (steps_ == "-")
+      return fail({Error::Code::kInvalidInput, "--write-steps: a file, not stdout"});
     FORESHARD_TRY(refuse_same_place("--report", page_, "--output", output_));
+    FORESHARD_TRY(refuse_same_place("--write-steps", steps_, "--output", output_));
+    FORESHARD_TRY(refuse_same_place("--write-steps", steps_, "--report", page_));
     if (as_study_) return write_study(environment);
     FORESHARD_ASSIGN(const auto report, scored(environment));
     if (!page_.empty()) FORESHARD_TRY(write_result(page_, accuracy::to_markdown(report)));
+    if (!steps_.empty()) FORESHARD_TRY(write_steps(report));
     FORESHARD_TRY(write_result(output_, written(report)));
     return limit ? gate(report, *limit) : kDone;
   }
@@ -113,6 +122,15 @@ class Accuracy final : public Command {
     return accuracy::score({tables_.begin(), tables_.end()}, options);
   }
 
+  Status write_steps(const accuracy::Report& report) const {
+    const auto steps = accuracy::steps_of(report);
+    if (steps.groups.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "--write-steps: no row is a training step that could be predicted; give a table "
+                   "of training steps, or one with the columns study and seconds"};
+    return write_result(steps_, accuracy::to_yaml(steps));
+  }
+
   std::string written(const accuracy::Report& report) const {
     if (format_ == "json") return accuracy::to_json(report, !summary_);
     return format_ == "csv" ? accuracy::to_csv(report)
@@ -141,6 +159,7 @@ class Accuracy final : public Command {
   bool regret_ = false;
   bool summary_ = false;
   std::string page_;
+  std::string steps_;
   std::string format_;
   std::string output_;
 };

@@ -151,7 +151,7 @@ const FileKind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const FileKind> kinds() {
-  static constexpr std::array<FileKind, 25> kKinds{
+  static constexpr std::array<FileKind, 26> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -165,6 +165,8 @@ std::span<const FileKind> kinds() {
       kind<elastic::FailureRates>("failures", "failures", "How often the parts of a machine fail."),
       kind<study::ParameterErrors>(
           "errors", "intervals", "How far off predictions are, by how sure their parameters are."),
+      kind<study::MeasuredSteps>("steps", "steps",
+                                 "Measured training steps, which make intervals of predictions."),
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",
                              "How close a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),

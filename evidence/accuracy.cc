@@ -16,6 +16,7 @@
 #include "base/threads.h"
 #include "base/yaml/loader.h"
 #include "evidence/row_format.h"
+#include "evidence/steps.h"
 #include "evidence/training.h"
 
 #include "sim/search/search.h"
@@ -48,9 +49,11 @@ Error no_such_row(const std::string& id) {
 Result<Jobs> jobs_of(const Table& table, const Context& context) {
   FORESHARD_ASSIGN(const auto format, format_of(table.cells, context.catalogue));
   if (format) return training_jobs(table, format, context);
+  if (has_columns(table.cells, step_columns())) return step_jobs(table, context);
   if (has_columns(table.cells, collective_columns())) return collective_jobs(table, context);
   std::vector<std::string> known{
       "training steps (configs/tables)",
+      fmt::format("steps of studies ({})", fmt::join(step_columns(), ", ")),
       fmt::format("collectives ({})", fmt::join(collective_columns(), ", "))};
   for (const KernelFormat& kind : context.kernel_formats) {
     if (has_columns(table.cells, kind.columns)) return kernel_jobs(table, context, kind);
@@ -105,6 +108,24 @@ void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
   };
   const auto most = std::max<std::int64_t>(std::ssize(tasks), 1);
   in_threads(std::min<std::int64_t>(options.threads, most), [&](std::int64_t) { work(); });
+}
+
+}  // namespace
+
+namespace {
+
+// Sets the intervals that the steps of other sources than the row's own give.
+void set_blind(Outcome& row, const Context& context) {
+  const auto& groups = context.measured_steps.groups;
+  const bool others = std::ranges::any_of(groups, [&](const study::MeasuredStepGroup& group) {
+    return group.source != row.file;
+  });
+  if (!row.kind || !row.predicted || !row.widened_low || !others) return;
+  const auto ends = study::ends_of(
+      study::errors_of(*row.kind, groups, context.errors.step_weights, row.file),
+      {*row.widened_low, *row.widened_high}, context.errors);
+  row.blind_low = *row.predicted * ends.low;
+  row.blind_high = *row.predicted * ends.high;
 }
 
 }  // namespace
@@ -170,12 +191,15 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
                    loader.read_ref<Exclusions>("excluded-collectives", "exclusions"));
   FORESHARD_ASSIGN(auto errors, study::read_parameter_errors(loader));
   FORESHARD_ASSIGN(auto kernel_formats, read_kernel_formats(loader));
+  FORESHARD_ASSIGN(auto measured_steps,
+                   loader.read_ref<study::MeasuredSteps>(study::kPublicSteps, "steps"));
   const Context context{.catalogue = options.catalogue,
                         .communication = std::move(communication),
                         .errors = std::move(errors),
                         .exclusions = std::move(exclusions),
                         .machine = options.machine ? &*options.machine : nullptr,
-                        .kernel_formats = std::move(kernel_formats)};
+                        .kernel_formats = std::move(kernel_formats),
+                        .measured_steps = std::move(measured_steps)};
 
   std::vector<Task> tasks;
   std::vector<Outcome> outcomes;
@@ -201,12 +225,21 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
     outcomes[i].file = files[file];
     const auto tier = tiers[file].find(outcomes[i].id);
     if (tier != tiers[file].end()) outcomes[i].tier = tier->second;
+    set_blind(outcomes[i], context);
   }
   Report report = report_of(std::move(outcomes));
   if (options.regret) {
     FORESHARD_ASSIGN(report.regret, regret_of(report.rows, context, options.threads));
   }
   return report;
+}
+
+study::MeasuredSteps steps_of(const Report& report) {
+  study::MeasuredStepCollector steps;
+  for (const Outcome& row : report.rows)
+    if (const auto pair = row.pair(); pair && row.kind && row.quantity == Quantity::kTime)
+      steps.add(row.file, *row.kind, pair->measured / pair->predicted);
+  return steps.collected();
 }
 
 Result<std::string> study_of_row(const std::vector<std::filesystem::path>& tables,

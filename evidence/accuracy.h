@@ -10,6 +10,7 @@
 /// The header of a table tells its kind:
 ///
 /// - training: steps of whole training runs (row_format.h), simulated with the fluid engine;
+/// - steps: a study's file and the seconds that its step took (steps.h);
 /// - collectives: single operations as nccl-tests measures them, predicted on idle links;
 /// - kernels, in one format per kind of source (kernel_rows.h), predicted by the compute model.
 ///
@@ -159,6 +160,9 @@ Report report_of(std::vector<Outcome> rows);
 /// \return kIo for a file that cannot be read; kInvalidInput with "file:line:" for a file that is
 ///     not CSV or is of no known kind, and if no table has the row `options.row`.
 Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options);
+
+/// The measured and predicted training steps of the report, for intervals of steps like them.
+study::MeasuredSteps steps_of(const Report& report);
 
 /// The text of the study with which row `options.row` of a table of training steps is predicted.
 /// \return The errors of score(); kUnsupported, with the reason, for a row that cannot be a study.

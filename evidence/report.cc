@@ -140,15 +140,13 @@ const Record<Outcome>& record_of(const Outcome*) {
               record::one_of({"ok", "unsupported", "infeasible", "excluded"}))
           .field("reason", unless_empty<&Outcome::reason>)
           .field("assumed", &Outcome::assumed, "Settings that the table leaves open.")
-          .sometimes(
-              "framework",
-              [](const Outcome& row) {
-                return row.widened_low ? std::optional(row.framework) : std::nullopt;
-              },
-              "The framework whose measured steps the interval rests on.")
+          .sometimes("kind", &Outcome::kind, "What the step is, for intervals of steps like it.")
           .sometimes("widened_low", &Outcome::widened_low,
                      "Factor by which less certain parameters widen the interval.")
           .sometimes("widened_high", &Outcome::widened_high)
+          .sometimes("blind_low", &Outcome::blind_low,
+                     "Interval that the steps of all other sources give.")
+          .sometimes("blind_high", &Outcome::blind_high)
           .sometimes("kernel", unless_empty<&Outcome::kernel>, "Kind of kernel, and its device.")
           .sometimes("nccl_s", &Outcome::nccl, "Estimate of NCCL's own tuner.")
           .sometimes("breakdown_s", &Outcome::breakdown);
@@ -452,14 +450,14 @@ std::string to_markdown(const Report& report) {
     }
     scored.push_back(&row);
     files[row.file].push_back(&row);
-    if (!row.framework.empty()) frameworks[row.framework].push_back(&row);
+    if (row.kind) frameworks[row.kind->framework].push_back(&row);
     if (!row.kernel.empty()) kernels[row.kernel].push_back(&row);
   }
   return fmt::format(
              "# How far predictions are from measurements\n\n"
              "Made by `foreshard accuracy TABLE.csv ... --report FILE.md`. Errors are (predicted - "
              "measured) / measured{}. *within*: measured within the 80 % "
-             "interval. *tau*: Kendall's, of all rows of the line; *tau in groups* and *regret*: "
+             "interval that the steps of all other tables give. *tau*: Kendall's, of all rows of the line; *tau in groups* and *regret*: "
              "means over groups of {} and more strategies of one model on the same devices.\n\n",
              tiered ? ", of rows of tier core" : "", kFewestStrategies) +
          tables_text(files, scored, report) + groups_text("Frameworks", "framework", frameworks) +

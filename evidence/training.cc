@@ -28,16 +28,6 @@ void fail(Outcome& outcome, const Error& error) {
   outcome.reason = error.message;
 }
 
-void set_time(Outcome& outcome, const sim::Prediction& prediction) {
-  outcome.breakdown = prediction.breakdown;
-  outcome.predicted = prediction.step.in_base();
-  outcome.low = prediction.low.in_base();
-  outcome.high = prediction.high.in_base();
-  outcome.framework = prediction.interval_source.framework;
-  outcome.widened_low = prediction.interval_source.widened_low;
-  outcome.widened_high = prediction.interval_source.widened_high;
-}
-
 // The measured value in seconds or bytes, by the row's metric and unit.
 Result<double> measured_by(const TrainingRow& row, const Setting& setting) {
   const bool is_memory = row.metric == "peak_memory";
@@ -97,10 +87,20 @@ Result<sim::Prediction> predicted(const TrainingRow& row, const Context& context
   FORESHARD_ASSIGN(auto run,
                    study::run_study(study, {.critical_path = false, .every_class = false}));
   outcome.strategy = study.strategy;
+  outcome.kind = study::kind_of(study);
   return std::move(run.prediction);
 }
 
 }  // namespace
+
+void set_time(Outcome& outcome, const sim::Prediction& prediction) {
+  outcome.breakdown = prediction.breakdown;
+  outcome.predicted = prediction.step.in_base();
+  outcome.low = prediction.low.in_base();
+  outcome.high = prediction.high.in_base();
+  outcome.widened_low = prediction.interval_source.widened_low;
+  outcome.widened_high = prediction.interval_source.widened_high;
+}
 
 Result<std::string> study_text(const TrainingRow& row, const Setting& setting,
                                yaml::Loader& loader) {

@@ -46,6 +46,9 @@ Result<std::string> study_text(const TrainingRow& row, const RowFormat& format,
 Result<study::LoadedStudy> study_of(const std::string& name, const std::string& text,
                                     const Context& context, bool sizes_matter = true);
 
+/// Sets what a prediction of a step says of its time.
+void set_time(Outcome& outcome, const sim::Prediction& prediction);
+
 /// Predicts the row and compares the prediction with the measured value. A measured step did fit in
 /// memory: if the prediction says that it does not, the row stays kOk and `reason` explains. The
 /// metric peak_memory (unit GiB) is compared with the peak of the fullest device, or of rank 0 if

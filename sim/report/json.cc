@@ -360,7 +360,9 @@ Record<sim::Prediction> interval_group() {
   return Record<sim::Prediction>()
       .field("text", from(&Source::text), "Where low and high come from, in words.")
       .field("framework", from(&Source::framework))
-      .field("measurements", from(&Source::measurements), "Measured steps behind the interval.")
+      .field("measurements", from(&Source::measurements), "Measured steps of this kind.")
+      .field("unlike", from(&Source::unlike), "Properties that no similar measured step has.")
+      .field("narrowed_by", from(&Source::narrowed_by), "What would narrow the interval most.")
       .field("low", from(&Source::low), "Lower end of measured over predicted steps.")
       .field("high", from(&Source::high))
       .field("widened_low", from(&Source::widened_low),

@@ -83,6 +83,8 @@ void write_result(Page& page, const Report& report) {
                                    Tone::kFaint)));
   if (!prediction.interval_source.text.empty())
     table.row("interval", prediction.interval_source.text);
+  if (!prediction.interval_source.narrowed_by.empty())
+    table.row("", prediction.interval_source.narrowed_by);
   if (report.measured) {
     std::string words = fmt::format(
         "{} of the step rests on times that were given; {} of {} rows are used",

@@ -102,12 +102,16 @@ struct CriticalUse {
 struct IntervalSource {
   std::string text{};  ///< Text for people.
   std::string framework{};
-  std::int64_t measurements = 0;  ///< Number of measured steps with that framework; 0: none.
-  double low = 1;                 ///< Interval from these measurements alone.
+  std::int64_t measurements = 0;  ///< Number of measured steps of its kind; 0: none.
+  double low = 1;                 ///< Interval from measured steps alone.
   double high = 1;
   /// Widening alone, by parameters that are less certain than those of the measured steps.
   double widened_low = 1;
   double widened_high = 1;
+  /// Properties in which no measured step is like it, beside what the most similar ones share:
+  /// "device", "model".
+  std::vector<std::string> unlike{};
+  std::string narrowed_by{};  ///< What would narrow it most, for people; empty: nothing much.
 };
 
 /// What crosses like links in a step: links of one bandwidth, in one direction, between vertices

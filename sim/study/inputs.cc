@@ -43,13 +43,17 @@ void add_leaves(const std::string& part, const std::string& text,
   }
 }
 
+std::string shown(Sha256 digest) {
+  constexpr std::size_t kShown = 12;
+  return "sha256 " + digest.finish().substr(0, kShown);
+}
+
 // Digest of the files that the study's own yaml::Loader did not read: a graph's files.
 std::string digest_of_graph(const LoadedStudy& study) {
   Sha256 digest;
   for (std::size_t i = study.loader.inputs().size(); i < study.inputs.size(); ++i)
     digest.update(study.inputs[i].bytes);
-  constexpr std::size_t kShown = 12;
-  return "sha256 " + digest.finish().substr(0, kShown);
+  return shown(std::move(digest));
 }
 
 void add_probabilities(const Graph& graph, std::map<std::string, std::string>& inputs) {
@@ -57,6 +61,16 @@ void add_probabilities(const Graph& graph, std::map<std::string, std::string>& i
     if (op.type == "condition")
       inputs["graph.probabilities." + op.name] = fmt::format("{}", body_weight(op, 0));
   for (const Graph& body : graph.bodies) add_probabilities(body, inputs);
+}
+
+std::string digest_of(const MeasuredSteps& steps) {
+  Sha256 digest;
+  for (const MeasuredStepGroup& group : steps.groups) {
+    for (const StepProperty& property : step_properties())
+      digest.update(group.kind.*property.value + '\n');
+    digest.update(fmt::format("{} {} {}\n", group.source, group.steps, fmt::join(group.ratios, " ")));
+  }
+  return shown(std::move(digest));
 }
 
 // Adds the graph's keys as the study writes them (GraphSource). `dims` no longer exist once the
@@ -125,6 +139,7 @@ std::map<std::string, std::string> inputs_of(const LoadedStudy& study) {
   add_leaves("strategy", yaml::echo(study.strategy), inputs);
   add_leaves("communication", yaml::echo(study.communication), inputs);
   add_leaves("parameter_errors", yaml::echo(study.errors), inputs);
+  inputs["measured_steps"] = digest_of(*study.measured_steps);
   if (study.disturbances) add_leaves("disturbances", yaml::echo(*study.disturbances), inputs);
   if (study.pool.named) inputs["use"] = devices_of_pool(study.pool);
   if (study.train) inputs["train"] = *study.train;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 
+#include "base/grouped.h"
 #include "base/text.h"
 
 #include "sim/study/evidence.h"
@@ -152,7 +154,9 @@ const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*) {
           .optional(
               "memory_of", &P::memory_of,
               "The same on NVIDIA's devices, by the name of the framework, where enough peaks "
-              "of its steps were measured.");
+              "of its steps were measured.")
+          .required("step_weights", &P::step_weights,
+                    "How much measured steps tell of a step that differs from them.");
   return table;
 }
 
@@ -179,58 +183,112 @@ std::map<std::string, sim::LinkEvidence> links_of(const std::vector<NodeGroup>& 
   return links;
 }
 
-void set_interval(sim::Prediction& prediction, const Framework& framework,
-                  const ParameterErrors& errors) {
-  const Seconds step = prediction.step;
-  sim::IntervalSource source{.framework = framework.name};
-  const IntervalWidth repeated = width_of(errors.repetition);
-  IntervalWidth own = repeated;
-  if (const auto& residual = framework.residual) {
-    own = width_of(residual->low, residual->high);
-    own = {std::max(own.below, repeated.below), std::max(own.above, repeated.above)};
-    source.measurements = residual->measurements;
-  }
+namespace {
+
+// The widening for parameters that are less certain than those behind measured steps.
+IntervalWidth widening_of(const sim::Prediction& prediction, const ParameterErrors& errors) {
   IntervalWidth wider;
-  std::vector<sim::CriticalUse> weak;
   for (const sim::CriticalUse& use : prediction.critical_uses) {
-    if (!(step > 0_s)) break;
-    const ErrorsByEvidence& by_evidence = errors.of(use.group);
-    const IntervalWidth reach = framework.residual ? beyond_fitted(by_evidence, use.evidence)
-                                                   : width_of(by_evidence.at(use.evidence));
-    const double share = use.time / step;
+    const IntervalWidth reach = beyond_fitted(errors.of(use.group), use.evidence);
+    const double share = use.time / prediction.step;
     wider.below += share * reach.below;
     wider.above += share * reach.above;
-    if (is_unmeasured(use.evidence)) weak.push_back(use);
   }
-  source.low = std::exp(-own.below);
-  source.high = std::exp(own.above);
-  source.widened_low = std::exp(-wider.below);
-  source.widened_high = std::exp(wider.above);
-  prediction.low = step * std::exp(-std::hypot(own.below, wider.below));
-  prediction.high = step * std::exp(std::hypot(own.above, wider.above));
+  return wider;
+}
 
-  const std::string name = framework.name.empty() ? "this framework" : framework.name;
-  if (framework.residual) {
-    const std::string& others = framework.residual->steps_of;
-    source.text = fmt::format("8 of 10 of {} measured steps with {}", source.measurements,
-                              others.empty() ? name : others);
-  } else {
-    source.text = "kernels and collectives alone: no step was measured with " + name;
-  }
+// No narrower than a repetition of the same step.
+IntervalWidth width_of(const StepErrors& steps, const ParameterErrors& errors) {
+  const IntervalWidth repeated = width_of(errors.repetition);
+  const IntervalWidth own = width_of(steps.low, steps.high);
+  return {std::max(own.below, repeated.below), std::max(own.above, repeated.above)};
+}
+
+IntervalWidth both(const IntervalWidth& a, const IntervalWidth& b) {
+  return {std::hypot(a.below, b.below), std::hypot(a.above, b.above)};
+}
+
+// "device GH200-96GB, model state-space".
+std::string words_of(const StepKind& kind, const std::vector<std::string>& properties) {
+  std::vector<std::string> words;
+  for (const StepProperty& one : step_properties())
+    if (std::ranges::find(properties, one.key) != properties.end())
+      words.push_back(fmt::format("{} {}", one.key, kind.*one.value));
+  return join(words);
+}
+
+std::string words_of(const StepErrors& steps, const StepKind& kind) {
+  if (steps.alike > 0)
+    return fmt::format("8 of 10 measured steps, above all {} of its kind", grouped(steps.alike));
+  return fmt::format("8 of 10 measured steps, above all those of {} on {}; new here: {}",
+                     steps.nearest.framework, steps.nearest.device, words_of(kind, steps.unlike));
+}
+
+// What would narrow the interval most: kernels and collectives measured on these devices, or steps
+// of this kind, which are then taken to be as far off as those with most in common. Empty if
+// neither takes away a tenth of its width.
+std::string narrowed_by(const IntervalWidth& own, const IntervalWidth& wider,
+                        const IntervalWidth& own_if_measured) {
+  const auto size = [](const IntervalWidth& width) { return width.below + width.above; };
+  const IntervalWidth with_kernels = own;
+  const IntervalWidth with_steps = both(own_if_measured, wider);
+  const bool kernels_first = size(with_kernels) <= size(with_steps);
+  const IntervalWidth& best = kernels_first ? with_kernels : with_steps;
+  if (size(best) > 0.9 * size(both(own, wider))) return "";
+  return fmt::format("{} would narrow it to {:.0f} to +{:.0f} %",
+                     kernels_first ? "kernels and collectives measured on its devices"
+                                   : "measured steps of its kind",
+                     100 * std::expm1(-best.below), 100 * std::expm1(best.above));
+}
+
+}  // namespace
+
+IntervalEnds ends_of(const StepErrors& steps, const IntervalEnds& widening,
+                     const ParameterErrors& errors) {
+  const IntervalWidth whole = both(width_of(steps, errors), width_of(widening.low, widening.high));
+  return {std::exp(-whole.below), std::exp(whole.above)};
+}
+
+void set_interval(sim::Prediction& prediction, const StepKind& kind,
+                  std::span<const MeasuredStepGroup> measured, const ParameterErrors& errors) {
+  const Seconds step = prediction.step;
+  const StepErrors steps = errors_of(kind, measured, errors.step_weights);
+  const IntervalWidth own = width_of(steps, errors);
+  const IntervalWidth wider = step > 0_s ? widening_of(prediction, errors) : IntervalWidth{};
+  const IntervalWidth whole = both(own, wider);
+  prediction.low = step * std::exp(-whole.below);
+  prediction.high = step * std::exp(whole.above);
+
+  std::vector<sim::CriticalUse> weak;
+  std::ranges::copy_if(prediction.critical_uses, std::back_inserter(weak),
+                       [](const sim::CriticalUse& use) { return is_unmeasured(use.evidence); });
+  sim::IntervalSource source{.text = words_of(steps, kind),
+                             .framework = kind.framework,
+                             .measurements = steps.alike,
+                             .low = std::exp(-own.below),
+                             .high = std::exp(own.above),
+                             .widened_low = std::exp(-wider.below),
+                             .widened_high = std::exp(wider.above)};
   if (const std::string words = words_of(weak, step); !words.empty())
     source.text += "; widened for " + words;
+  for (const std::string& property : steps.unlike) source.unlike.push_back(property);
+  const IntervalWidth if_measured =
+      width_of(errors_of(steps.nearest, measured, errors.step_weights), errors);
+  source.narrowed_by = narrowed_by(own, wider, if_measured);
   prediction.interval_source = std::move(source);
 
   if (const Unmeasured unmeasured = unmeasured_in(prediction); unmeasured.is_most())
     prediction.warnings.push_back(
         {.code = kIntervalWarning,
          .message = share_remark(unmeasured.share, words_of(weak, step))});
-  if (!framework.residual)
+  if (std::ranges::find(steps.unlike, "framework") != steps.unlike.end())
     prediction.warnings.push_back(
         {.code = kIntervalWarning,
-         .message = "framework '" + framework.name +
-                    "' has no record of measurements, so the interval is that of kernels and "
-                    "collectives alone; give its file a residual, or use one of the catalogue's"});
+         .message = fmt::format(
+             "no step of framework '{}' was measured: the interval is that of other frameworks' "
+             "steps; name the framework that it is like, or give steps of your own "
+             "(measured_steps)",
+             kind.framework)});
 }
 
 }  // namespace foreshard::study

@@ -1,23 +1,24 @@
 /// \file
-/// The interval in which a step is expected, and why: it comes from measured steps of the same
-/// framework and is widened if the step rests on parameters that were not measured on its devices.
+/// The interval in which a step is expected, and why: it comes from measured steps, those that have
+/// most in common with it weighing most (measured_steps.h), and is widened if the step rests on
+/// parameters that were not measured on its devices.
 ///
-/// Let r = measured / predicted of the framework's steps (`residual` in its file). For each group
-/// of parameters that the critical path used, take the same ratio for single kernels and
-/// collectives whose parameters have the same evidence (configs/intervals/parameter-errors.yaml).
-/// Then
+/// Let r10 and r90 be the percentiles of measured / predicted steps. For each group of parameters
+/// that the critical path used, take the same ratio for single kernels and collectives whose
+/// parameters have the same evidence (configs/intervals/parameter-errors.yaml). Then
 ///
 ///     low  = step exp(-sqrt(ln(r10)^2 + w_low^2))     w = sum over groups of
 ///     high = step exp( sqrt(ln(r90)^2 + w_high^2))        share sqrt(q(evidence)^2 - q(fitted)^2)
 ///
 /// where q is the logarithm of a 10 % or 90 % quantile and `share` is the group's part of the step.
-/// Assumptions: the steps behind the residuals rest on fitted parameters, the errors of one
-/// device's group go together, and the two kinds of error are independent.
+/// Assumptions: the measured steps rest on fitted parameters, the errors of one device's group go
+/// together, and the two kinds of error are independent.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@
 
 #include "sim/simulate/prediction.h"
 #include "sim/simulate/simulate.h"
-#include "strategies/parallelism/framework.h"
+#include "sim/study/measured_steps.h"
 #include "topology/cluster_config.h"
 
 namespace foreshard::study {
@@ -61,6 +62,7 @@ struct ParameterErrors {
   ErrorRange memory;  ///< Error of the peak of allocated memory.
   /// The same by framework, on NVIDIA's devices, for frameworks with enough measured peaks.
   std::map<std::string, ErrorRange> memory_of;
+  StepWeights step_weights{};  ///< How much measured steps tell of a step that differs from them.
 
   const ErrorsByEvidence& of(ParameterGroup group) const;
 };
@@ -86,10 +88,19 @@ bool is_unmeasured(yaml::Evidence evidence);
 /// "from data sheets".
 std::string_view words_of(yaml::Evidence evidence);
 
-/// Sets low, high and their source. Warns if the framework has no record of measurements (the
-/// interval then comes from the parameters alone), and if most of the step rests on parameters that
-/// were not measured on its devices.
-void set_interval(sim::Prediction& prediction, const Framework& framework,
-                  const ParameterErrors& errors);
+/// Ends of an interval, as factors on the step.
+struct IntervalEnds {
+  double low = 1;
+  double high = 1;
+};
+/// The interval that measured steps give, widened by what parameters do to it on their own.
+IntervalEnds ends_of(const StepErrors& steps, const IntervalEnds& widening,
+                     const ParameterErrors& errors);
+
+/// Sets low, high and their source. Warns if no step of the framework was measured, and if most of
+/// the step rests on parameters that were not measured on its devices.
+/// \pre `measured` has groups
+void set_interval(sim::Prediction& prediction, const StepKind& kind,
+                  std::span<const MeasuredStepGroup> measured, const ParameterErrors& errors);
 
 }  // namespace foreshard::study

@@ -45,6 +45,16 @@ const record::Record<Warning>& record_of(const Warning*) {
 
 namespace foreshard::study {
 
+const record::Record<StepKind>& record_of(const StepKind*) {
+  static const auto record = [] {
+    record::Record<StepKind> all("step_kind", "What errors of predictions go together with.");
+    for (const StepProperty& property : step_properties())
+      std::move(all).field(std::string(property.key), property.value, std::string(property.doc));
+    return all;
+  }();
+  return record;
+}
+
 const record::Record<Unmeasured>& record_of(const Unmeasured*) {
   static const auto record =
       record::Record<Unmeasured>("evidence")

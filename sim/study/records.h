@@ -52,6 +52,7 @@ const record::Record<Warning>& record_of(const Warning*);
 
 namespace foreshard::study {
 
+const record::Record<StepKind>& record_of(const StepKind*);
 const record::Record<Unmeasured>& record_of(const Unmeasured*);
 const record::Record<Alternative>& record_of(const Alternative*);
 const record::Record<DrawnSteps>& record_of(const DrawnSteps*);

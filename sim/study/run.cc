@@ -333,18 +333,8 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
   return std::optional(routing);
 }
 
-// The first feature of the model that no measured step had; empty: none.
-static std::string unmeasured(const LoadedStudy& study) {
-  if (study.graph) return {};
-  const Model& model = study.model;
-  if (model.has_mixer(Mixer::kMamba)) return "state-space layers";
-  if (model.encoder) return "an encoder before the decoder";
-  return model.image ? "patches of images" : "";
-}
-
 void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
-  const Framework& framework = *study.strategy.framework;
-  set_interval(prediction, framework, study.errors);
+  set_interval(prediction, kind_of(study), study.measured_steps->groups, study.errors);
   if (study.settled) {
     prediction.high = std::max(prediction.high, study.settled->slowest * prediction.step);
     prediction.warnings.push_back({.code = "open", .message = study.settled->message});
@@ -353,21 +343,15 @@ void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
     prediction.warnings.push_back(
         {.code = "assumed",
          .message = "not said by the study's source, and assumed: " + join(study.assumed)});
-  if (!framework.residual) return;
   const auto warn = [&](std::string message) {
     prediction.warnings.push_back({.code = kIntervalWarning, .message = std::move(message)});
   };
   if (study.strategy.mode == Mode::kForward)
     warn("the interval comes from measurements of training steps; no forward passes were measured");
-  if (study.graph)
-    warn(
-        "the interval comes from measurements of transformers in training; no graph like this one "
-        "was measured");
-  if (const std::string what = unmeasured(study); !what.empty())
-    warn(
-        fmt::format("the interval comes from measurements of decoders; no model with {} was "
-                    "measured, nor were its kernels",
-                    what));
+  const auto& unlike = prediction.interval_source.unlike;
+  if (std::ranges::find(unlike, "model") != unlike.end())
+    warn(fmt::format("no step of such a model ({}) was measured: the interval comes from others",
+                     kind_of(study).model));
 }
 
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {

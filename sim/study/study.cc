@@ -336,6 +336,9 @@ const yaml::Table<Study>& yaml_table(const Study*) {
                     "can be too low: what leaves less is marked tight, and no search prefers it "
                     "(default: by how far measured peaks were above predicted ones).",
                     yaml::between(0, 0.9))
+          .optional("measured_steps", &Study::measured_steps,
+                    "Your own measured steps, which narrow the intervals of steps like them: a "
+                    "file that `foreshard accuracy STEPS.csv --write-steps` made.")
           .optional("open", &Study::open,
                     "Settings of the strategy that nobody says: the fastest choice that fits in "
                     "memory is taken, and the interval reaches to the slowest one that fits.")
@@ -465,6 +468,16 @@ Result<std::int64_t> devices_of(const StudyFiles& given, yaml::Options options) 
   return pool.size();
 }
 
+// The catalogue's measured steps and the study's own.
+static Result<std::shared_ptr<const MeasuredSteps>> measured_steps_of(const Study& study,
+                                                                      yaml::Loader& loader) {
+  FORESHARD_ASSIGN(auto steps, loader.read_ref<MeasuredSteps>(kPublicSteps, "measured_steps"));
+  if (study.measured_steps)
+    steps.groups.insert(steps.groups.end(), (*study.measured_steps)->groups.begin(),
+                        (*study.measured_steps)->groups.end());
+  return std::make_shared<const MeasuredSteps>(std::move(steps));
+}
+
 Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   StudyFiles files = given;
   std::vector<yaml::Override> overrides;
@@ -503,6 +516,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                                            : communication_of(study, loader));
   FORESHARD_TRY(replaced_number(study, communication, loader));
   FORESHARD_ASSIGN(auto errors, read_parameter_errors(loader));
+  FORESHARD_ASSIGN(auto measured_steps, measured_steps_of(study, loader));
   Strategy strategy = *study.strategy;
   if (strategy.framework->name.empty()) {
     FORESHARD_ASSIGN(auto framework,
@@ -556,6 +570,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      .strategy = std::move(strategy),
                      .communication = std::move(communication),
                      .errors = std::move(errors),
+                     .measured_steps = std::move(measured_steps),
                      .disturbances = study.disturbances,
                      .pool = std::move(pool),
                      .train = study.train,

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@
 
 #include "sim/disturbance/disturbances.h"
 #include "sim/study/interval.h"
+#include "sim/study/measured_steps.h"
 #include "sim/study/measured_times.h"
 #include "sim/study/open_settings.h"
 #include "strategies/comm/parameters.h"
@@ -138,6 +140,7 @@ struct Study {
   std::optional<std::string> train;  ///< Length of the whole training: "2T tokens".
   /// The part of each device's memory that should stay free; see MemoryMargin in run.h.
   std::optional<double> memory_margin;
+  std::optional<yaml::Ref<MeasuredSteps>> measured_steps;  ///< The user's own, for intervals.
   std::vector<OpenSetting> open;     ///< Settings of the strategy that nobody says.
   std::vector<std::string> assumed;  ///< Further assumptions, for people.
 };
@@ -195,6 +198,8 @@ struct LoadedStudy {
   Strategy strategy;
   comm::Parameters communication;
   ParameterErrors errors;  ///< The catalogue's parameter errors, for intervals.
+  /// Measured steps, for intervals: the catalogue's and the study's own.
+  std::shared_ptr<const MeasuredSteps> measured_steps;
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
   std::optional<std::string> train;       ///< A text that parse_training_length reads.

@@ -157,26 +157,13 @@ const yaml::Table<AttentionCopies>& yaml_table(const AttentionCopies*) {
   return table;
 }
 
-const yaml::Table<Residual>& yaml_table(const Residual*) {
-  static const auto table =
-      yaml::Table<Residual>("residual", "How far public measurements lie from predictions.")
-          .required("low", &Residual::low, "10th percentile of measured / predicted time.",
-                    yaml::positive())
-          .required("high", &Residual::high, "90th percentile of measured / predicted time.",
-                    yaml::positive())
-          .required("measurements", &Residual::measurements, "Number of measurements.",
-                    yaml::at_least(1))
-          .optional("steps_of", &Residual::steps_of,
-                    "Whose steps were measured, where not this framework's.")
-          .required("source", &Residual::source, "Which measurements these are.");
-  return table;
-}
-
 const yaml::Table<Framework>& yaml_table(const Framework*) {
   static const auto table =
       yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
           .folder("frameworks")
           .required("name", &Framework::name, "Name in reports.", yaml::non_empty())
+          .optional("family", &Framework::family,
+                    "Frameworks of one family share most of their kernels; default: none does.")
           .optional("attention", &Framework::attention,
                     "Whose kernel computes attention. A device whose efficiency does not list it "
                     "takes the fused kernel that is usual there.")
@@ -293,8 +280,6 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,
                     "The vocabulary is padded to a multiple of this times tensor_parallel.",
                     yaml::at_least(1))
-          .optional("residual", &Framework::residual,
-                    "How far public measurements lie from predictions; gives the interval.")
           .optional("source", &Framework::source, "Where these facts are documented.")
           .check("gradient_dtype",
                  [](const Framework& of) { return fault_in_precision(of.gradient_dtype); });

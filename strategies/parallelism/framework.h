@@ -69,19 +69,6 @@ struct Shards {
   bool operator==(const Shards&) const = default;
 };
 
-/// Uncertainty of a prediction: for 80 % of the public measurements, weighted towards those with
-/// this framework, measured / predicted time lies between `low` and `high` (10th and 90th
-/// percentile). evidence/tools/residuals takes them from the rows of `foreshard accuracy --format
-/// json`; predictions themselves are not scaled by them.
-struct Residual {
-  double low = 1;
-  double high = 1;
-  std::int64_t measurements = 0;
-  /// The frameworks that were measured, where not this one: "all frameworks".
-  std::string steps_of{};
-  std::string source;
-};
-
 /// Copies around a fused attention kernel that change the memory layout of queries, keys and
 /// values, in passes over all three of them.
 struct AttentionCopies {
@@ -92,6 +79,9 @@ struct AttentionCopies {
 
 struct Framework {
   std::string name{};  ///< Empty: none was named.
+  /// Frameworks of one family share most of their kernels: measured steps of one tell how far
+  /// predictions of another are off (sim/study/measured_steps.h). Empty: a family of its own.
+  std::string family{};
   /// Attention kernel of transformers. A device that lacks it uses its own usual kernel.
   AttentionImplementation attention = AttentionImplementation::kFused;
   AttentionCopies attention_copies{};  ///< Not modelled: context parallelism, latent attention.
@@ -188,7 +178,6 @@ struct Framework {
   bool gradient_clipping = true;  ///< A global gradient norm is computed before the optimizer step.
   /// The vocabulary is padded to a multiple of this x tensor_parallel.
   std::int64_t vocabulary_multiple = 128;
-  std::optional<Residual> residual;
   std::string source;
 
   /// Type of the accumulated gradient and of its reduction, for training in `precision`.
@@ -214,7 +203,6 @@ const yaml::Names<DType>& yaml_names(const DType*);
 const yaml::Table<Shards>& yaml_table(const Shards*);
 const yaml::Table<Pointwise>& yaml_table(const Pointwise*);
 const yaml::Table<AttentionCopies>& yaml_table(const AttentionCopies*);
-const yaml::Table<Residual>& yaml_table(const Residual*);
 const yaml::Table<Framework>& yaml_table(const Framework*);
 
 }  // namespace foreshard

@@ -40,7 +40,10 @@ void set_range(Outcome& outcome, const study::ErrorRange& range) {
 
 std::optional<Pair> Outcome::pair() const {
   if (status != RowStatus::kOk || !measured || !predicted) return std::nullopt;
-  return Pair{.measured = *measured, .predicted = *predicted, .low = low, .high = high};
+  return Pair{.measured = *measured,
+              .predicted = *predicted,
+              .low = blind_low ? blind_low : low,
+              .high = blind_high ? blind_high : high};
 }
 
 std::string family_of(std::string_view source) {

@@ -88,12 +88,15 @@ struct Outcome {
   std::string machine{}, operation{}, size_class{};  ///< Collectives: the keys of summaries.
   std::optional<double> nccl{};  ///< Collectives: estimate of NCCL's own tuner, in seconds, if any.
 
-  /// Training steps: the framework whose measured steps the interval rests on.
-  std::string framework{};
+  /// Training steps: what they are, for the intervals of steps like them.
+  std::optional<study::StepKind> kind{};
   /// Training steps: factors by which less certain parameters widen it (sim::IntervalSource).
   std::optional<double> widened_low{}, widened_high{};
+  /// Training steps: the interval that all sources but its own give.
+  std::optional<double> blind_low{}, blind_high{};
 
-  /// Measured and predicted value; nothing unless the status is kOk and both exist.
+  /// Measured and predicted value, with the blind interval where there is one; nothing unless the
+  /// status is kOk and both exist.
   std::optional<Pair> pair() const;
 };
 

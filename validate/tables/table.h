@@ -33,6 +33,7 @@ struct Context {
   /// Cluster on which all collectives were measured; null: the machines that the rows state.
   const ClusterConfig* machine = nullptr;
   std::vector<KernelFormat> kernel_formats{};
+  study::MeasuredSteps measured_steps{};  ///< The catalogue's, for blind intervals.
 };
 
 /// Measurements of a table that are predicted together. Jobs do not depend on each other.

@@ -1,0 +1,192 @@
+// Intervals from measured steps (measured_steps.h), for interval.cc and evidence/.
+#include "sim/study/measured_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+
+#include "sim/study/study.h"
+#include "strategies/graph/quantization.h"
+
+namespace foreshard::study {
+namespace {
+
+// Rows with which a source has its full weight.
+constexpr std::int64_t kFullSource = 8;
+
+std::string model_of(const LoadedStudy& study) {
+  if (study.graph) return "graph";
+  const Model& model = study.model;
+  if (model.has_mixer(Mixer::kMamba)) return "state-space";
+  if (model.experts > 0) return "experts";
+  return model.encoder || model.image ? "encoder" : "dense";
+}
+
+std::string words_of_devices(std::int64_t devices) {
+  return devices <= 8 ? "up to 8" : devices <= 128 ? "up to 128" : "more than 128";
+}
+
+struct WeightedRatio {
+  double ratio = 1;
+  double weight = 0;
+};
+
+// The least ratio with at least `share` of the weight at or below it.
+double quantile(const std::vector<WeightedRatio>& sorted, double share) {
+  double total = 0;
+  for (const WeightedRatio& one : sorted) total += one.weight;
+  double below = 0;
+  for (const WeightedRatio& one : sorted)
+    if ((below += one.weight) >= share * total * (1 - 1e-12)) return one.ratio;
+  return sorted.back().ratio;
+}
+
+double weight_of(const StepKind& kind, const StepKind& measured, const StepWeights& weights) {
+  double weight = 1;
+  for (const StepProperty& property : step_properties())
+    if (kind.*property.value != measured.*property.value) weight *= weights.*property.weight;
+  return weight;
+}
+
+}  // namespace
+
+StepKind kind_of(const LoadedStudy& study) {
+  const Strategy& strategy = study.strategy;
+  const DeviceType& device = *groups_with(study.cluster, study.used()).front().node->device;
+  const std::string& framework = strategy.framework->name;
+  const std::string& family = strategy.framework->family;
+  return {.framework = framework,
+          .family = family.empty() ? framework : family,
+          .device = device.name,
+          .generation = generation_of(device),
+          .precision = std::string(name_of(strategy.quantization == Quantization::kNone
+                                               ? strategy.precision
+                                               : dtype_of(strategy.quantization))),
+          .model = model_of(study),
+          .trained = !study.graph && study.model.adapters ? "adapters" : "all parameters",
+          .devices = words_of_devices(strategy.devices())};
+}
+
+std::span<const StepProperty> step_properties() {
+  using K = StepKind;
+  using W = StepWeights;
+  static constexpr std::array<StepProperty, 8> kProperties{{
+      {"framework", "Name of the framework.", &K::framework, &W::framework},
+      {"device", "Name of the device.", &K::device, &W::device},
+      {"family", "Frameworks that share most of their kernels.", &K::family, &W::family},
+      {"generation", "Generation of the device.", &K::generation, &W::generation},
+      {"model", "dense, experts, state-space, encoder or graph.", &K::model, &W::model},
+      {"trained", "all parameters or adapters.", &K::trained, &W::trained},
+      {"precision", "Type of the matrix products.", &K::precision, &W::precision},
+      {"devices", "up to 8, up to 128 or more than 128.", &K::devices, &W::devices},
+  }};
+  return kProperties;
+}
+
+const yaml::Table<StepKind>& yaml_table(const StepKind*) {
+  static const auto table = [] {
+    yaml::Table<StepKind> made("kind of step", "What errors of predictions go together with.");
+    for (const StepProperty& one : step_properties())
+      std::move(made).required(std::string(one.key), one.value, std::string(one.doc));
+    return made;
+  }();
+  return table;
+}
+
+const yaml::Table<StepWeights>& yaml_table(const StepWeights*) {
+  static const auto table = [] {
+    yaml::Table<StepWeights> made("weights of steps",
+                                  "What a measured step's weight is multiplied with where it "
+                                  "differs from the predicted step.");
+    for (const StepProperty& one : step_properties())
+      std::move(made).required(std::string(one.key), one.weight, std::string(one.doc),
+                               yaml::positive(), yaml::at_most(1));
+    return made;
+  }();
+  return table;
+}
+
+const yaml::Table<MeasuredStepGroup>& yaml_table(const MeasuredStepGroup*) {
+  using G = MeasuredStepGroup;
+  static const auto table =
+      yaml::Table<G>("measured steps of a kind", "Measured steps of one kind from one source.")
+          .required("source", &G::source, "Who measured them.", yaml::non_empty())
+          .required("kind", &G::kind, "What they have in common.")
+          .required("steps", &G::steps, "How many there are.", yaml::at_least(1))
+          .required("ratios", &G::ratios,
+                    "measured / predicted of each; of many, equally spaced quantiles.",
+                    yaml::positive(), yaml::non_empty());
+  return table;
+}
+
+const yaml::Table<MeasuredSteps>& yaml_table(const MeasuredSteps*) {
+  static const auto table =
+      yaml::Table<MeasuredSteps>("measured steps",
+                                 "Measured training steps, which make intervals of predictions.")
+          .folder("steps")
+          .required("groups", &MeasuredSteps::groups, "The steps, by kind and source.");
+  return table;
+}
+
+StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> groups,
+                     const StepWeights& weights, std::string_view without) {
+  std::map<std::string_view, std::int64_t> steps_of;
+  for (const MeasuredStepGroup& group : groups) steps_of[group.source] += group.steps;
+  StepErrors errors;
+  std::vector<WeightedRatio> ratios;
+  const MeasuredStepGroup* nearest = nullptr;
+  double most = 0;
+  for (const MeasuredStepGroup& group : groups) {
+    if (group.source == without) continue;
+    const double alike = weight_of(kind, group.kind, weights);
+    const double each = alike * static_cast<double>(group.steps) /
+                        static_cast<double>(std::max(steps_of[group.source], kFullSource)) /
+                        static_cast<double>(group.ratios.size());
+    for (const double ratio : group.ratios) ratios.push_back({ratio, each});
+    errors.steps += group.steps;
+    if (group.kind == kind) errors.alike += group.steps;
+    if (alike > most) {
+      most = alike;
+      nearest = &group;
+    }
+  }
+  FORESHARD_CHECK(nearest != nullptr);
+  std::ranges::sort(ratios, {}, &WeightedRatio::ratio);
+  errors.low = quantile(ratios, 0.1);
+  errors.high = quantile(ratios, 0.9);
+  errors.nearest = nearest->kind;
+  for (const StepProperty& property : step_properties())
+    if (kind.*property.value != nearest->kind.*property.value)
+      errors.unlike.emplace_back(property.key);
+  return errors;
+}
+
+void MeasuredStepCollector::add(const std::string& source, const StepKind& kind, double ratio) {
+  const auto is_same = [&](const MeasuredStepGroup& group) {
+    return group.source == source && group.kind == kind;
+  };
+  auto group = std::ranges::find_if(every_.groups, is_same);
+  if (group == every_.groups.end())
+    group = every_.groups.insert(group, {.source = source, .kind = kind, .ratios = {}});
+  group->ratios.push_back(ratio);
+}
+
+MeasuredSteps MeasuredStepCollector::collected() const {
+  MeasuredSteps result = every_;
+  for (MeasuredStepGroup& group : result.groups) {
+    std::vector<double>& ratios = group.ratios;
+    std::ranges::sort(ratios);
+    group.steps = std::ssize(ratios);
+    if (ratios.size() <= kRatios) continue;
+    // The middles of kRatios parts of equal size.
+    for (std::size_t i = 0; i < kRatios; ++i)
+      ratios[i] = ratios[(2 * i + 1) * static_cast<std::size_t>(group.steps) / (2 * kRatios)];
+    ratios.resize(kRatios);
+  }
+  return result;
+}
+
+}  // namespace foreshard::study
