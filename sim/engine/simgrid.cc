@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -188,19 +187,6 @@ std::string module_file() {
   return FORESHARD_SIMGRID_BUILT;
 }
 
-// \throws std::runtime_error, which says what is missing
-internal::RunOnSimgrid* loaded_module() {
-  const auto missing = [] {
-    const char* why = dlerror();
-    return std::runtime_error(std::string("it cannot be loaded: ") + (why == nullptr ? "" : why));
-  };
-  void* module = dlopen(module_file().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr) throw missing();
-  void* function = dlsym(module, internal::kRunOnSimgrid);
-  if (function == nullptr) throw missing();
-  return reinterpret_cast<internal::RunOnSimgrid*>(function);
-}
-
 // SimGrid writes errors to both streams; those that matter go into the outcome.
 void silence() {
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -211,6 +197,15 @@ void silence() {
 
 Error failed(const std::string& why) {
   return {Error::Code::kIo, "SimGrid's process " + why};
+}
+
+// \return kIo, which says what is missing
+Result<internal::RunOnSimgrid*> load_module() {
+  void* module = dlopen(module_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* function = module == nullptr ? nullptr : dlsym(module, internal::kRunOnSimgrid);
+  if (function != nullptr) return reinterpret_cast<internal::RunOnSimgrid*>(function);
+  const char* why = dlerror();
+  return failed(std::string("failed: it cannot be loaded: ") + (why == nullptr ? "" : why));
 }
 
 }  // namespace
@@ -229,16 +224,18 @@ Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
   const std::span start(times, count);
   const std::span finish(times + count, count);
 
+  static const auto run = load_module();  // once for all children: some 60 libraries come with it
+  if (!run) return run.error();
   const pid_t child = fork();
   if (child < 0) return failed(std::string("cannot be forked: ") + std::strerror(errno));
   if (child == 0) {
     silence();
     try {
-      loaded_module()(workload, units, solver,
-                      {.start = start,
-                       .finish = finish,
-                       .events = &outcome->events,
-                       .finished = &outcome->finished});
+      (*run)(workload, units, solver,
+             {.start = start,
+              .finish = finish,
+              .events = &outcome->events,
+              .finished = &outcome->finished});
       // The process ends without destructors: SimGrid's are slow and order-dependent.
     } catch (const std::exception& e) {
       std::strncpy(outcome->message, e.what(), sizeof(outcome->message) - 1);

@@ -22,6 +22,22 @@ void add_leaves(Draft& draft, std::string_view prefix, const std::string& echo) 
     draft.set(std::string(prefix) + leaf.path, Value{.words = leaf.words, .list = leaf.list});
 }
 
+// All keys of the strategy and, if it is given, of the model.
+Draft draft_of(const Strategy& strategy, const Model* model) {
+  Draft draft;
+  add_leaves(draft, "strategy.", yaml::echo(strategy));
+  if (model != nullptr) add_leaves(draft, "model.", yaml::echo(*model));
+  return draft;
+}
+
+// The same of those that have every default.
+const Draft& default_draft(bool has_model) {
+  static const Model model;
+  static const Draft with = draft_of(Strategy{}, &model);
+  static const Draft without = draft_of(Strategy{}, nullptr);
+  return has_model ? with : without;
+}
+
 // Moves keys that the format leaves to the program from the draft to `elsewhere`:
 // "strategy.micro_batch" -> "micro_batch: 2 (per_device_train_batch_size)".
 void leave_to_program(const Format& format, Draft& draft, std::vector<std::string>& elsewhere) {
@@ -77,18 +93,13 @@ Result<Exported> export_launch(std::string_view name, const Strategy& strategy,
                  fmt::format("there is no format '{}': choose {}", name, quoted_choice(names))};
   }
   const Format& format = **found;
-  internal::Draft draft;
-  internal::Draft defaults;
-  internal::add_leaves(draft, "strategy.", yaml::echo(strategy));
-  internal::add_leaves(defaults, "strategy.", yaml::echo(Strategy{}));
-  if (model != nullptr && format.has_model) {
-    internal::add_leaves(draft, "model.", yaml::echo(*model));
-    internal::add_leaves(defaults, "model.", yaml::echo(Model{}));
-  }
+  const bool has_model = format.has_model && model != nullptr;
+  internal::Draft draft = internal::draft_of(strategy, has_model ? model : nullptr);
+  const internal::Draft& defaults = internal::default_draft(has_model);
   if (has_usual_order(strategy)) draft.drop("strategy.rank_order");
   Exported exported;
   exported.suffix = format.suffix;
-  exported.has_model = format.has_model && model != nullptr;
+  exported.has_model = has_model;
   format.spread(draft, {strategy, model});
   internal::leave_to_program(format, draft, exported.elsewhere);
   const auto settings = internal::put(format, draft, defaults);

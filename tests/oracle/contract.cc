@@ -78,16 +78,28 @@ class Contraction {
     output_.values[offsets[inputs_.size()] + step[inputs_.size()]] += product;
   }
 
+  // Adds the products of two inputs, in their order, to one element of the output.
+  void add_sum(const Offsets& offsets, const std::vector<Offsets>& steps) {
+    const double* left = &inputs_[0]->values[offsets[0]];
+    const double* right = &inputs_[1]->values[offsets[1]];
+    double sum = output_.values[offsets[2]];
+    for (const Offsets& step : steps) sum += left[step[0]] * right[step[1]];
+    output_.values[offsets[2]] = sum;
+  }
+
   void walk(std::size_t depth, const Offsets& offsets) {
     if (depth == loops_.size()) {
       add_product(offsets, {});
       return;
     }
+    const std::vector<Offsets>& steps = loops_[depth].steps;
     if (depth + 1 == loops_.size()) {  // nearly all of the time
-      for (const Offsets& step : loops_[depth].steps) add_product(offsets, step);
+      if (inputs_.size() == 2 && !steps.empty() && steps.back()[2] == 0)
+        return add_sum(offsets, steps);
+      for (const Offsets& step : steps) add_product(offsets, step);
       return;
     }
-    for (const Offsets& step : loops_[depth].steps) {
+    for (const Offsets& step : steps) {
       Offsets next = offsets;
       for (std::size_t o = 0; o < kMostOperands; ++o) next[o] += step[o];
       walk(depth + 1, next);

@@ -21,7 +21,7 @@
 
 namespace foreshard::search::bound_test {
 
-const unsigned kSeeds = seeds(2'000U, 29'000U);
+const unsigned kSeeds = seeds(1'000U, 29'000U);
 // The least number of seeds whose strategy has few kinds of layers and fits the cluster's devices.
 const unsigned kFewest = kSeeds / 29 * 20;
 

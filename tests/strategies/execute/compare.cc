@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
-#include <set>
 
 namespace foreshard::execute {
 
@@ -47,9 +46,12 @@ std::string suffix_of(const std::string& tensor) {
 }  // namespace
 
 Comparison compare(const StepResult& serial, const StepResult& sharded, double tolerance) {
+  struct Element {
+    double value = 0;
+    bool seen = false;  // on a rank
+  };
   struct Reference {
-    std::map<std::int64_t, double> values;
-    std::set<std::int64_t> seen;
+    std::map<std::int64_t, Element> elements;
     double largest = 0;
     std::int64_t faults = 0;
     double worst = 0;
@@ -62,7 +64,8 @@ Comparison compare(const StepResult& serial, const StepResult& sharded, double t
     Reference& reference = references[held.tensor];
     double& most = largest[suffix_of(held.tensor)];
     for (std::size_t i = 0; i < held.indices.size(); ++i) {
-      reference.values[held.indices[i]] = held.values[i];
+      reference.elements.insert_or_assign(reference.elements.end(), held.indices[i],
+                                          Element{held.values[i]});
       reference.largest = std::max(reference.largest, std::abs(held.values[i]));
       most = std::max(most, std::abs(held.values[i]));
     }
@@ -73,10 +76,11 @@ Comparison compare(const StepResult& serial, const StepResult& sharded, double t
     const double nothing = kRounding * largest[suffix_of(held.tensor)];
     for (std::size_t i = 0; i < held.indices.size(); ++i) {
       const std::int64_t index = held.indices[i];
-      reference.seen.insert(index);
       ++result.elements;
-      const auto expected = reference.values.find(index);
-      const double value = expected == reference.values.end() ? kNoNumber : expected->second;
+      const auto expected = reference.elements.find(index);
+      const bool known = expected != reference.elements.end();
+      if (known) expected->second.seen = true;
+      const double value = known ? expected->second.value : kNoNumber;
       const double gap = std::abs(held.values[i] - value);
       const double difference = gap <= nothing ? 0 : gap / scale;
       if (difference <= tolerance) {
@@ -100,10 +104,11 @@ Comparison compare(const StepResult& serial, const StepResult& sharded, double t
       result.faults.push_back(
           fmt::format("{} {}; {} such values", tensor, reference.text, reference.faults));
     }
-    if (reference.seen.size() < reference.values.size())
-      result.faults.push_back(fmt::format("{}: {} of {} elements are on no rank", tensor,
-                                          reference.values.size() - reference.seen.size(),
-                                          reference.values.size()));
+    const auto missing = std::ranges::count_if(
+        reference.elements, [](const auto& element) { return !element.second.seen; });
+    if (missing > 0)
+      result.faults.push_back(fmt::format("{}: {} of {} elements are on no rank", tensor, missing,
+                                          reference.elements.size()));
   }
   // What went wrong first shows best in the losses, then in the gradients.
   std::ranges::stable_sort(result.faults, {}, [](const std::string& fault) {

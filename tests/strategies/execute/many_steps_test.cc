@@ -13,7 +13,7 @@ namespace {
 
 TEST(SerialIsSharded, ForRandomStrategies) {
   constexpr std::uint32_t kSeed = 20'211;
-  const int kStrategies = seeds(60, 500);
+  const int kStrategies = seeds(40, 500);
   std::mt19937 random(kSeed);
   Summary summary;
   for (int i = 0; i < kStrategies; ++i) {

@@ -170,8 +170,9 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
   print(summary);
 }
 
-// Every schedule with every family, on two and four stages, ZeRO and recomputation in turn; a tied
-// table lies on one stage of a V. Backward passes in two parts hold no more than lowering says.
+// Every schedule with every family, on two and four stages, ZeRO and recomputation in turn: by
+// default five of eleven cases. A tied table lies on one stage of a V. Backward passes in two parts
+// hold no more than lowering says.
 TEST(SerialIsSharded, ForEverySchedule) {
   Summary summary;
   std::size_t turn = 0;
@@ -202,7 +203,8 @@ TEST(SerialIsSharded, ForEverySchedule) {
                   m % 2 == 0 ? fmt::format("F{0} I{0} W{0} ", m) : fmt::format("F{0} B{0} ", m);
         }
         if (model.tables_behind() > 0 && last_stage(s) == 0) s.zero_stage %= 2;
-        expect_serial_is_sharded(model, s, summary, {turn, turn + 1});
+        if (turn % 11 < seeds(5U, 11U))
+          expect_serial_is_sharded(model, s, summary, {turn, turn + 1});
         ++turn;
       }
     }
@@ -211,7 +213,8 @@ TEST(SerialIsSharded, ForEverySchedule) {
 }
 
 // Each shape of ranks with modules that predict more tokens: their table is that of the embedding,
-// on one stage or on two, and with a tied output projection that of all three.
+// on one stage or on two, and with a tied output projection that of all three. By default half of
+// the cases.
 TEST(SerialIsSharded, WithPredictionsOfMoreTokens) {
   Summary summary;
   std::size_t turn = 0;
@@ -225,7 +228,8 @@ TEST(SerialIsSharded, WithPredictionsOfMoreTokens) {
         s.framework.value.overlap_parameter_gather = turn % 5 == 0;
         s.recompute =
             std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
-        expect_serial_is_sharded(tiny_prediction(modules, tied), s, summary, {turn, turn + 1});
+        if (turn % 7 < seeds(3U, 7U))
+          expect_serial_is_sharded(tiny_prediction(modules, tied), s, summary, {turn, turn + 1});
         ++turn;
       }
     }
