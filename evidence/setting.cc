@@ -396,12 +396,9 @@ class Mapping {
     if (pads_experts()) framework.counts_tokens_on_host = false;
     setting_.strategy.cuda_graphs =
         graphs_of(row_, setting_.model, month_of_rack_recipe() >= 6, setting_.assumed);
-    setting_.strategy.framework = yaml::Ref<Framework>{std::move(framework), named_.take.name};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";
-    if (contains(notes, "adamw in bf16")) {
-      const DType bf16 = DType::kBf16;
-      setting_.strategy.optimizer = {.first_moment = bf16, .second_moment = bf16, .master = bf16};
-    }
+    read_state_types(notes, named_.narrow_states, setting_.strategy.optimizer, framework);
+    setting_.strategy.framework = yaml::Ref<Framework>{std::move(framework), named_.take.name};
     context_exchange();
     micro_batch();
     return {};
