@@ -145,6 +145,7 @@ class Mapping {
         .tied_embeddings = family.tied_embeddings,
         .dropout = family.dropout,
         .source = row_.source};
+    if (contains(row_.model_name, "QK norm")) described.qk_norm = QkNorm::kPerHead;
     described.attention_bias = family.attention_bias;
     described.mlp_bias = family.mlp_bias;
     described.router_bias = family.router_bias;
@@ -438,7 +439,7 @@ class Mapping {
       return unsupported(fmt::format("{} data-parallel ranks do not divide into groups of {}",
                                      strategy.data_parallel, group));
     strategy.shard_replicas = strategy.data_parallel / group;
-    if (strategy.shards() == 1) strategy.zero_stage = 0;
+    if (strategy.shards() == 1 && !strategy.framework->shards.fp32) strategy.zero_stage = 0;
     if (strategy.zero_stage == 0) strategy.shard_replicas = 1;
     return {};
   }

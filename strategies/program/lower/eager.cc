@@ -13,7 +13,7 @@ namespace {
 // Bytes per element of the first result.
 struct EagerOperator {
   std::string_view type;
-  std::string_view kernels;  // value of the setting "kernels"; empty: the flag "eager" is set
+  std::string_view kernels{};  // value of the setting "kernels"; empty: the flag "eager" is set
   double kept_fp32 = 0;      // copies in fp32 of a narrower tensor
   double kept = 0;           // tensors of the operator's own type
   double work_fp32 = 0;

@@ -214,7 +214,8 @@ ElementBytes element_bytes(const Strategy& strategy) {
   const Bytes state = optimizer_bytes(strategy.optimizer, strategy.precision, false);
   const Bytes matrix = optimizer_bytes(strategy.optimizer, strategy.precision, true);
   const Bytes in_fp32 = size_of(DType::kFp32);
-  const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
+  // FSDP of one rank, too, holds parameters in fp32.
+  const bool shards = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
   if (!shards || in_precision == in_fp32) return {in_precision, state, matrix};
   // The fp32 shards are the master copy, which the optimizer's state then does without.
   return {in_fp32, state - in_fp32, matrix - in_fp32};
@@ -386,7 +387,10 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
     };
     // Where shards are fp32, parameters that one rank holds alone are fp32 as well.
     if (!sharding.cuts_parameters || (group.over.empty() && (in_precision || held.whole))) {
-      if (!held.whole) parameters += whole_parameters(strategy, group.elements, group.quantized);
+      if (!held.whole)
+        parameters += in_precision
+                          ? whole_parameters(strategy, group.elements, group.quantized)
+                          : bytes.parameter * static_cast<double>(group.elements);
     } else if (!strategy.offload_parameters) {
       parameters += bytes.parameter *
                     part(in_precision ? gathered_elements(strategy, group.elements, group.quantized)
