@@ -439,7 +439,9 @@ class Mapping {
       return unsupported(fmt::format("{} data-parallel ranks do not divide into groups of {}",
                                      strategy.data_parallel, group));
     strategy.shard_replicas = strategy.data_parallel / group;
-    if (strategy.shards() == 1 && !strategy.framework->shards.fp32) strategy.zero_stage = 0;
+    const bool one_rank = strategy.shards() == 1;  // whose parameters FSDP keeps in fp32
+    if (one_rank && (strategy.shard_replicas > 1 || !strategy.framework->shards.fp32))
+      strategy.zero_stage = 0;
     if (strategy.zero_stage == 0) strategy.shard_replicas = 1;
     return {};
   }

@@ -88,7 +88,7 @@ void set_memory(Outcome& outcome, const TrainingRow& row, const sim::Prediction&
   const auto& fullest = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
   const auto& told = contains(row.notes, "of the logging rank") ? *first : fullest;
   outcome.breakdown = prediction.breakdown;
-  const bool is_of_device = contains(row.notes, " in use") || contains(row.notes, "percent of");
+  const bool is_of_device = contains(row.notes, " in use");
   const Bytes beside = is_of_device ? prediction.memory_reserve : 0_B;
   outcome.predicted = (told.memory.peak + beside).in_base();
   set_range(outcome, errors.memory);
