@@ -47,7 +47,7 @@ struct FrameworkWords {
   bool is_assumed = false;  ///< The row's framework is unknown; `take` does what most of them do.
   /// Parameters, gradients and optimizer states have the type of the training precision.
   bool narrow_states = false;
-  bool only_gpt = false;    ///< Models of these rows are like GPT-2, whatever their names.
+  bool only_gpt = false;  ///< Models of these rows are like GPT-2, whatever their names.
 };
 const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*);
 

@@ -12,13 +12,12 @@
 /// silu and product; nanotron's sharded cross-entropy (through fp32). The recomputed loss is
 /// flash-attention's csrc/xentropy, and what torch.compile makes of a cross-entropy on logits in 16
 /// bits: only these and two numbers a token are saved. The loss by log-softmax is
-/// aten/src/ATen/native/LossNLL.cpp (log_softmax, then nll_loss). The choice of experts is Megatron-LM's (core_v0.12.0,
-/// megatron/core/transformer/moe: router.py, moe_utils.py, token_dispatcher.py): weights and map of
-/// the chosen experts, the loss that balances experts, and the counts of tokens that ranks send
-/// each other.
-/// Memory between and beside these kernels: strategies/program/lower/eager.h.
-/// Not modelled: LayerNorm and GELU in more than one kernel (they are one kernel in PyTorch, too); which parts of an eager
-/// operator a compiler fuses.
+/// aten/src/ATen/native/LossNLL.cpp (log_softmax, then nll_loss). The choice of experts is
+/// Megatron-LM's (core_v0.12.0, megatron/core/transformer/moe: router.py, moe_utils.py,
+/// token_dispatcher.py): weights and map of the chosen experts, the loss that balances experts, and
+/// the counts of tokens that ranks send each other. Memory between and beside these kernels:
+/// strategies/program/lower/eager.h. Not modelled: LayerNorm and GELU in more than one kernel (they
+/// are one kernel in PyTorch, too); which parts of an eager operator a compiler fuses.
 #pragma once
 
 #include <cstdint>

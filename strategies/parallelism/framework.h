@@ -126,12 +126,12 @@ struct Framework {
   /// The product with the vocabulary and the loss run on this many equal pieces of the logits, one
   /// after another, and the backward pass makes each piece again. 1: on all logits at once.
   std::int64_t loss_pieces = 1;
-  Bytes workspace{};                 ///< Workspace that matrix-product libraries allocate and keep.
-  Bytes context{};                   ///< Device memory that the driver keeps for a process.
+  Bytes workspace{};     ///< Workspace that matrix-product libraries allocate and keep.
+  Bytes context{};       ///< Device memory that the driver keeps for a process.
   Bytes communicator{};  ///< Device memory that the communication library keeps per communicator.
-  /// Gradients come into being in the backward pass and are given up before the next step (PyTorch's
-  /// zero_grad(set_to_none=True)): in a step of one micro-batch they take the place of activations.
-  /// Else they have buffers for good.
+  /// Gradients come into being in the backward pass and are given up before the next step
+  /// (PyTorch's zero_grad(set_to_none=True)): in a step of one micro-batch they take the place of
+  /// activations. Else they have buffers for good.
   bool gradients_in_backward = false;
   DType gradient_dtype = DType::kFp32;  ///< Type of the accumulated gradient and of its reduction.
   /// gradient_dtype for training in fp16; empty: gradient_dtype itself.

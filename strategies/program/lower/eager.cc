@@ -14,8 +14,8 @@ namespace {
 struct EagerOperator {
   std::string_view type;
   std::string_view kernels{};  // value of the setting "kernels"; empty: the flag "eager" is set
-  double kept_fp32 = 0;      // copies in fp32 of a narrower tensor
-  double kept = 0;           // tensors of the operator's own type
+  double kept_fp32 = 0;        // copies in fp32 of a narrower tensor
+  double kept = 0;             // tensors of the operator's own type
   double work_fp32 = 0;
   double work = 0;
 };
@@ -34,8 +34,7 @@ constexpr std::array kEager{
     EagerOperator{.type = "swiglu_gradient", .work = 1},
     EagerOperator{.type = "rope", .work_fp32 = 2},
     EagerOperator{.type = "rope_gradient", .work_fp32 = 2},
-    EagerOperator{
-        .type = "vocabulary_cross_entropy", .kernels = "log-softmax", .work_fp32 = 1},
+    EagerOperator{.type = "vocabulary_cross_entropy", .kernels = "log-softmax", .work_fp32 = 1},
     EagerOperator{.type = "vocabulary_cross_entropy_gradient",
                   .kernels = "log-softmax",
                   .work_fp32 = 2,
@@ -69,8 +68,8 @@ BesideOperands beside_operands(const ShardedGraph& sharded, std::size_t op) {
   const std::size_t o = is_loss ? composed.outputs.size() - 1 : 0;
   const Tensor& result = (*sharded.graph)[composed.outputs[o]];
   const Attribute& lies = sharded.operators[op].operands[composed.inputs.size() + o];
-  const double count = touched_part(composed) *
-                       static_cast<double>(local_elements(result, lies, sharded.mesh));
+  const double count =
+      touched_part(composed) * static_cast<double>(local_elements(result, lies, sharded.mesh));
   const DType type = (*sharded.graph)[composed.inputs.front()].dtype;
   const Bytes own = size_of(is_loss ? type : result.dtype);
   const Bytes wide = size_of(DType::kFp32);

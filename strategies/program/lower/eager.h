@@ -40,8 +40,8 @@ struct BesideOperands {
 };
 BesideOperands beside_operands(const ShardedGraph& sharded, std::size_t op);
 
-/// Operator of `forward` -> bytes kept beside its operands for its backward pass. Operators that are
-/// recomputed keep nothing before that pass.
+/// Operator of `forward` -> bytes kept beside its operands for its backward pass. Operators that
+/// are recomputed keep nothing before that pass.
 std::map<std::string, Bytes> kept_beside(const ShardedGraph& forward, const Graph& backward,
                                          const Recomputation& recomputation);
 

@@ -343,8 +343,8 @@ Bytes forward_work(const ShardedGraph& forward, const Kept& kept, const Backward
   return on_top_of(kept, forward, sweep.peak(outlasting, kept.beside));
 }
 
-Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                    const Kept& kept, const BackwardWork& how) {
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                    const BackwardWork& how) {
   std::vector<OperatorStep> steps =
       with_recomputed(forward, backward, kept.tensors, how.recomputation);
   LivenessSweep sweep(forward, std::move(steps), how);

@@ -7,13 +7,13 @@
 /// up to the peak. A backward pass frees kept tensors as it goes, and its other tensors may take
 /// their place.
 ///
-/// Counted: what operators take beside their operands (eager.h), inputs of the block (the incoming gradients of a backward pass), results and their
-/// conversions, recomputed activations, and gradients of parameters until they are accumulated:
-/// autograd hands on a gradient in the type of its parameter, one parameter at a time (see
-/// Framework::keeps_gradient_placeholders). Accumulated gradients and parameters are booked
-/// elsewhere.
-/// Not modelled: scratch space inside a kernel (of attention's backward pass, of normalisation),
-/// and the rounding of each tensor to 512 B by PyTorch's allocator.
+/// Counted: what operators take beside their operands (eager.h), inputs of the block (the incoming
+/// gradients of a backward pass), results and their conversions, recomputed activations, and
+/// gradients of parameters until they are accumulated: autograd hands on a gradient in the type of
+/// its parameter, one parameter at a time (see Framework::keeps_gradient_placeholders). Accumulated
+/// gradients and parameters are booked elsewhere. Not modelled: scratch space inside a kernel (of
+/// attention's backward pass, of normalisation), and the rounding of each tensor to 512 B by
+/// PyTorch's allocator.
 #pragma once
 
 #include <map>
@@ -58,8 +58,8 @@ Bytes forward_work(const ShardedGraph& forward, const Kept& kept, const Backward
 
 /// Peak of a backward pass, on top of all of `kept`. Selective recomputation makes a tensor when
 /// the pass first reads it; full recomputation comes before the pass.
-Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                    const Kept& kept, const BackwardWork& how);
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                    const BackwardWork& how);
 
 /// What a rank holds in a backward pass in two parts: gradients of inputs, then of weights.
 struct SplitWork {

@@ -388,9 +388,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
     // Where shards are fp32, parameters that one rank holds alone are fp32 as well.
     if (!sharding.cuts_parameters || (group.over.empty() && (in_precision || held.whole))) {
       if (!held.whole)
-        parameters += in_precision
-                          ? whole_parameters(strategy, group.elements, group.quantized)
-                          : bytes.parameter * static_cast<double>(group.elements);
+        parameters += in_precision ? whole_parameters(strategy, group.elements, group.quantized)
+                                   : bytes.parameter * static_cast<double>(group.elements);
     } else if (!strategy.offload_parameters) {
       parameters += bytes.parameter *
                     part(in_precision ? gathered_elements(strategy, group.elements, group.quantized)
