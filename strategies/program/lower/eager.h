@@ -7,9 +7,9 @@
 ///     RMS norm: x in fp32, in place of x itself, and the   4      4      12
 ///       result before its scale; backward, three
 ///       gradients in fp32
-///     norm under autocast: x, which is in fp32; the          2      4       8
+///     norm under autocast: x, which is in fp32; the        2      4       8
 ///       result before it is cast
-///     the same of heads: a copy of x in fp32                 4      4       8
+///     the same of heads: a copy of x in fp32               4      4       8
 ///     SwiGLU: silu(gate); backward, its gradient           2      0       2
 ///     rotary embedding: x and the product in fp32          0      8       8
 ///     loss (log-softmax): logits in fp32; backward,        0      4       6
