@@ -54,6 +54,8 @@ const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*) {
                     "Micro-batches of models with experts have one sequence where a row states "
                     "none.")
           .optional("is_assumed", &F::is_assumed, "The framework is assumed, and told.")
+          .optional("narrow_states", &F::narrow_states,
+                    "Parameters, gradients and optimizer states have the training precision.")
           .optional("only_gpt", &F::only_gpt,
                     "Models of these rows are like GPT-2, whatever their names.");
   return table;

@@ -45,7 +45,9 @@ struct FrameworkWords {
   /// Whether a model with experts has micro-batches of one sequence, if the row states no size.
   bool one_sequence_with_experts = false;
   bool is_assumed = false;  ///< The row's framework is unknown; `take` does what most of them do.
-  bool only_gpt = false;    ///< Models of these rows are like GPT-2, whatever their names.
+  /// Parameters, gradients and optimizer states have the type of the training precision.
+  bool narrow_states = false;
+  bool only_gpt = false;  ///< Models of these rows are like GPT-2, whatever their names.
 };
 const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*);
 

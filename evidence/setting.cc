@@ -145,6 +145,7 @@ class Mapping {
         .tied_embeddings = family.tied_embeddings,
         .dropout = family.dropout,
         .source = row_.source};
+    if (contains(row_.model_name, "QK norm")) described.qk_norm = QkNorm::kPerHead;
     described.attention_bias = family.attention_bias;
     described.mlp_bias = family.mlp_bias;
     described.router_bias = family.router_bias;
@@ -396,12 +397,9 @@ class Mapping {
     if (pads_experts()) framework.counts_tokens_on_host = false;
     setting_.strategy.cuda_graphs =
         graphs_of(row_, setting_.model, month_of_rack_recipe() >= 6, setting_.assumed);
-    setting_.strategy.framework = yaml::Ref<Framework>{std::move(framework), named_.take.name};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";
-    if (contains(notes, "adamw in bf16")) {
-      const DType bf16 = DType::kBf16;
-      setting_.strategy.optimizer = {.first_moment = bf16, .second_moment = bf16, .master = bf16};
-    }
+    read_state_types(notes, named_.narrow_states, setting_.strategy.optimizer, framework);
+    setting_.strategy.framework = yaml::Ref<Framework>{std::move(framework), named_.take.name};
     context_exchange();
     micro_batch();
     return {};
@@ -441,7 +439,9 @@ class Mapping {
       return unsupported(fmt::format("{} data-parallel ranks do not divide into groups of {}",
                                      strategy.data_parallel, group));
     strategy.shard_replicas = strategy.data_parallel / group;
-    if (strategy.shards() == 1) strategy.zero_stage = 0;
+    const bool one_rank = strategy.shards() == 1;  // whose parameters FSDP keeps in fp32
+    if (one_rank && (strategy.shard_replicas > 1 || !strategy.framework->shards.fp32))
+      strategy.zero_stage = 0;
     if (strategy.zero_stage == 0) strategy.shard_replicas = 1;
     return {};
   }

@@ -36,7 +36,9 @@ Result<double> measured_by(const TrainingRow& row, const Setting& setting) {
     if (row.unit != unit)
       return Error{Error::Code::kUnsupported,
                    fmt::format("unit '{}' of metric '{}' is not known", row.unit, row.metric)};
-    return is_memory ? (row.value * 1_GiB).in_base() : (row.value * 1_ms).in_base();
+    // LitGPT prints billions of bytes (extensions/thunder/pretrain.py).
+    const Bytes unit_of_memory = contains(row.notes, "GB as printed") ? 1_GB : 1_GiB;
+    return is_memory ? (row.value * unit_of_memory).in_base() : (row.value * 1_ms).in_base();
   }
   TrainingRow known = row;
   known.gbs = setting.strategy.global_batch;
@@ -76,7 +78,9 @@ void set_memory(Outcome& outcome, const TrainingRow& row, const sim::Prediction&
   const auto& fullest = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
   const auto& told = contains(row.notes, "of the logging rank") ? *first : fullest;
   outcome.breakdown = prediction.breakdown;
-  outcome.predicted = told.memory.peak.in_base();
+  const bool is_of_device = contains(row.notes, " in use");
+  const Bytes beside = is_of_device ? prediction.memory_reserve : 0_B;
+  outcome.predicted = (told.memory.peak + beside).in_base();
   set_range(outcome, errors.memory);
 }
 

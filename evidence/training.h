@@ -52,8 +52,9 @@ void set_time(Outcome& outcome, const sim::Prediction& prediction);
 /// Predicts the row and compares the prediction with the measured value. A measured step did fit in
 /// memory: if the prediction says that it does not, the row stays kOk and `reason` explains. The
 /// metric peak_memory (unit GiB) is compared with the peak of the fullest device, or of rank 0 if
-/// the notes say "of the logging rank". Metrics of a PartOfStep (unit ms) are compared with the
-/// time of a part of a step.
+/// the notes say "of the logging rank"; with "in use", a number of the device, the
+/// reserve of driver and communicators counts, too. Metrics of a PartOfStep (unit ms) are compared
+/// with the time of a part of a step.
 Outcome evaluate(const TrainingRow& row, const RowFormat& format, const Context& context);
 
 /// One job for each row of a table of training steps.

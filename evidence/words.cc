@@ -201,6 +201,16 @@ void read_offloading(const std::string& notes, Strategy& strategy) {
       number_after(notes, "cpu_offloading_num_layers=").value_or(0);
 }
 
+void read_state_types(const std::string& notes, bool narrow, Optimizer& optimizer,
+                      Framework& framework) {
+  const bool is_pure = narrow || contains(notes, "pure bf16") || contains(notes, "bf16-true");
+  if (!is_pure && !contains(notes, "adamw in bf16")) return;
+  optimizer.first_moment = optimizer.second_moment = optimizer.master = DType::kBf16;
+  if (!is_pure) return;
+  framework.gradient_dtype = DType::kBf16;
+  framework.shards.fp32 = false;
+}
+
 std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed) {
   const std::string notes = lower_case(row.notes);
   constexpr std::array<std::string_view, 4> kWords{"finetuning lora", "lora finetuning",
@@ -213,7 +223,8 @@ std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::str
   assumed.emplace_back("adapters");
   return Adapters{.rank = number_after(notes, "lora rank ").value_or(recipe->rank),
                   .targets = recipe->targets,
-                  .dropout = recipe->dropout};
+                  .dropout = recipe->dropout,
+                  .base = contains(notes, "nf4") ? AdapterBase::kNf4 : AdapterBase::kPlain};
 }
 
 }  // namespace foreshard::accuracy

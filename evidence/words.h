@@ -62,8 +62,15 @@ Status read_recomputation(const std::string& column, const Model& model, Strateg
 /// first 40 layers).
 void read_offloading(const std::string& notes, Strategy& strategy);
 
+/// Sets the types of optimizer states, gradients and parameters from the row's notes in lower case:
+/// "adamw in bf16" (states alone); "pure bf16", "bf16-true" (all three, without copies in fp32).
+/// \param narrow  whether the row's framework keeps all three in the training precision anyway.
+void read_state_types(const std::string& notes, bool narrow, Optimizer& optimizer,
+                      Framework& framework);
+
 /// The LoRA adapters that a row fine-tunes; nothing if it trains all parameters. Settings that the
 /// row does not state come from the source's own recipe, and "adapters" is added to `assumed`.
+/// "nf4" in the notes: the frozen weights are held in 4 bits (QLoRA).
 std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed);
 
 }  // namespace foreshard::accuracy

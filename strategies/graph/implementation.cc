@@ -119,6 +119,18 @@ std::span<const Step> eager_steps(PassKind kind) {
 constexpr Step kRecomputedLoss[]{{PassKind::kReduce}, {PassKind::kReduce}};
 constexpr Step kRecomputedLossBackward[]{{PassKind::kUnary}};
 
+// logits.float(); log_softmax. Of the target's logarithm: zeros, and one number a token; softmax
+// with the incoming gradient; to(dtype).
+constexpr Step kLogSoftmaxLoss[]{{PassKind::kCast}, {PassKind::kSoftmaxForward, true}};
+constexpr Step kLogSoftmaxLossBackward[]{
+    {PassKind::kZero, true}, {PassKind::kSoftmaxBackward, true}, {PassKind::kCast}};
+
+std::span<const Step> log_softmax_steps(PassKind kind) {
+  if (kind == PassKind::kCrossEntropyForward) return kLogSoftmaxLoss;
+  if (kind == PassKind::kCrossEntropyBackward) return kLogSoftmaxLossBackward;
+  return {};
+}
+
 std::span<const Step> recomputed_steps(PassKind kind) {
   if (kind == PassKind::kCrossEntropyForward) return kRecomputedLoss;
   if (kind == PassKind::kCrossEntropyBackward) return kRecomputedLossBackward;
@@ -151,6 +163,26 @@ std::span<const Step> recomputed_fp32_steps(PassKind kind) {
   }
 }
 
+constexpr Step kRmsForwardAutocast[]{{PassKind::kRmsNormForward, true}, {PassKind::kCast}};
+constexpr Step kRmsBackwardAutocast[]{{PassKind::kCast}, {PassKind::kRmsNormBackward, true}};
+constexpr Step kLayerForwardAutocast[]{{PassKind::kLayerNormForward, true}, {PassKind::kCast}};
+constexpr Step kLayerBackwardAutocast[]{{PassKind::kCast}, {PassKind::kLayerNormBackward, true}};
+
+std::span<const Step> autocast_steps(PassKind kind) {
+  switch (kind) {
+    case PassKind::kRmsNormForward:
+      return kRmsForwardAutocast;
+    case PassKind::kRmsNormBackward:
+      return kRmsBackwardAutocast;
+    case PassKind::kLayerNormForward:
+      return kLayerForwardAutocast;
+    case PassKind::kLayerNormBackward:
+      return kLayerBackwardAutocast;
+    default:
+      return {};
+  }
+}
+
 std::span<const Step> steps_of(PassKind kind, Implementation how) {
   switch (how) {
     case Implementation::kFused:
@@ -161,6 +193,10 @@ std::span<const Step> steps_of(PassKind kind, Implementation how) {
       return recomputed_steps(kind);
     case Implementation::kEager:
       return eager_steps(kind);
+    case Implementation::kAutocast:
+      return autocast_steps(kind);
+    case Implementation::kLogSoftmax:
+      return log_softmax_steps(kind);
   }
   return {};
 }

@@ -10,13 +10,14 @@
 /// Source: the PyTorch operators that each Python implementation calls, one pass each as ATen runs
 /// them: RMSNorm and rotary embedding (through fp32) of torchtitan and Transformers; a SwiGLU of
 /// silu and product; nanotron's sharded cross-entropy (through fp32). The recomputed loss is
-/// flash-attention's csrc/xentropy. The choice of experts is Megatron-LM's (core_v0.12.0,
-/// megatron/core/transformer/moe: router.py, moe_utils.py, token_dispatcher.py): weights and map of
-/// the chosen experts, the loss that balances experts, and the counts of tokens that ranks send
-/// each other.
-/// Not modelled: a recomputed loss keeps 16-bit logits in place of fp32 exponentials; LayerNorm and
-/// GELU in more than one kernel (they are one kernel in PyTorch, too); which parts of an eager
-/// operator a compiler fuses.
+/// flash-attention's csrc/xentropy, and what torch.compile makes of a cross-entropy on logits in 16
+/// bits: only these and two numbers a token are saved. The loss by log-softmax is
+/// aten/src/ATen/native/LossNLL.cpp (log_softmax, then nll_loss). The choice of experts is
+/// Megatron-LM's (core_v0.12.0, megatron/core/transformer/moe: router.py, moe_utils.py,
+/// token_dispatcher.py): weights and map of the chosen experts, the loss that balances experts, and
+/// the counts of tokens that ranks send each other. Memory between and beside these kernels:
+/// strategies/program/lower/eager.h. Not modelled: LayerNorm and GELU in more than one kernel (they
+/// are one kernel in PyTorch, too); which parts of an eager operator a compiler fuses.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,8 @@ enum class Implementation : std::uint8_t {
   kRecomputedFp32,  ///< One kernel, on an fp32 copy, which the backward pass makes again.
   kRecomputed,      ///< One kernel, whose backward pass reads the input again.
   kEager,           ///< One kernel for each of PyTorch's operators.
+  kAutocast,        ///< One kernel in fp32, and a cast of its result (PyTorch's autocast).
+  kLogSoftmax,      ///< Those of PyTorch's cross_entropy on logits.float().
 };
 
 /// The implementations that exist for each operator; enumerators as above.
@@ -40,11 +43,13 @@ enum class NormKernels : std::uint8_t {
   kFused = static_cast<std::uint8_t>(Implementation::kFused),
   kRecomputedFp32 = static_cast<std::uint8_t>(Implementation::kRecomputedFp32),
   kEager = static_cast<std::uint8_t>(Implementation::kEager),
+  kAutocast = static_cast<std::uint8_t>(Implementation::kAutocast),
 };
 enum class LossKernels : std::uint8_t {
   kFused = static_cast<std::uint8_t>(Implementation::kFused),
   kRecomputed = static_cast<std::uint8_t>(Implementation::kRecomputed),
   kEager = static_cast<std::uint8_t>(Implementation::kEager),
+  kLogSoftmax = static_cast<std::uint8_t>(Implementation::kLogSoftmax),
 };
 enum class OtherKernels : std::uint8_t {
   kFused = static_cast<std::uint8_t>(Implementation::kFused),

@@ -89,9 +89,11 @@ TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId 
   const TransformerOptions& options = build.options();
   const TensorId maximum =
       build.added({.type = "vocabulary_maximum", .name = name + ".maximum", .inputs = {logits}});
-  const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
+  const bool keeps_logits = options.pointwise.cross_entropy == LossKernels::kRecomputed;
+  const DType kept = options.fused_cross_entropy || keeps_logits ? options.dtype : DType::kFp32;
   Settings settings{{"to", std::string(name_of(kept))},
                     {"kernels", name_of_kernels(options.pointwise.cross_entropy)}};
+  if (keeps_logits && !options.fused_cross_entropy) settings.set("keeps", true);
   if (options.logged_losses > 0) settings.set("logged", options.logged_losses);
   const TensorId parts = build.added({.type = "vocabulary_cross_entropy",
                                       .name = name,

@@ -54,6 +54,8 @@ const yaml::Names<NormKernels>& yaml_names(const NormKernels*) {
       {"fused", NormKernels::kFused, "One kernel."},
       {"recomputed-fp32", NormKernels::kRecomputedFp32,
        "One, on a copy in fp32, which the backward pass makes again."},
+      {"autocast", NormKernels::kAutocast,
+       "One in fp32, of a residual stream in fp32, and a cast of its result."},
       {"eager", NormKernels::kEager, "One for each operator of PyTorch (RMS norm)."},
   };
   return names;
@@ -62,8 +64,11 @@ const yaml::Names<NormKernels>& yaml_names(const NormKernels*) {
 const yaml::Names<LossKernels>& yaml_names(const LossKernels*) {
   static const yaml::Names<LossKernels> names{
       {"fused", LossKernels::kFused, "One kernel, which keeps exponentials in fp32."},
-      {"recomputed", LossKernels::kRecomputed, "One, whose backward pass reads the logits again."},
-      {"eager", LossKernels::kEager, "One for each operator of PyTorch."},
+      {"recomputed", LossKernels::kRecomputed,
+       "One, whose backward pass reads the logits again: these alone are kept."},
+      {"eager", LossKernels::kEager, "One for each operator of a sharded loss."},
+      {"log-softmax", LossKernels::kLogSoftmax,
+       "Those of PyTorch's cross_entropy on a copy of the logits in fp32."},
   };
   return names;
 }
@@ -113,6 +118,9 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
           .optional("fp32", &Shards::fp32,
                     "Shards lie in fp32 (the optimizer needs no copy) and are cast before each "
                     "gather.")
+          .optional("gathered_fp32", &Shards::gathered_fp32,
+                    "They are gathered in fp32, and autocast keeps 16-bit copies of matrices from "
+                    "the forward to the backward pass.")
           .optional(
               "copied_out", &Shards::copied_out,
               "Gathered parameters are copied to where they are read, as ranks hold a part of "
@@ -123,7 +131,12 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
           .optional("gather_each", &Shards::gather_each,
                     "Parameters of more elements than this are gathered each by itself, the host "
                     "waiting for each; smaller ones are never given up.",
-                    yaml::at_least(0));
+                    yaml::at_least(0))
+          .check("gathered_fp32", [](const Shards& of) -> std::string {
+            return of.gathered_fp32 && !of.fp32 ? "shards that are not in fp32 cannot be gathered "
+                                                  "in fp32; set fp32: true"
+                                                : "";
+          });
   return table;
 }
 
@@ -200,12 +213,21 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("fused_cross_entropy", &Framework::fused_cross_entropy,
                     "The loss writes its gradient over the logits; else it keeps exponentials in "
                     "fp32.")
+          .optional("loss_pieces", &Framework::loss_pieces,
+                    "The product with the vocabulary and the loss run on this many pieces of the "
+                    "logits, one after another, and the backward pass makes each again; 1: on all "
+                    "logits at once.",
+                    yaml::at_least(1))
           .optional("workspace", &Framework::workspace,
                     "What libraries of matrix products allocate for themselves, for good.")
           .optional("context", &Framework::context,
                     "What the driver keeps of a device's memory for a process.")
           .optional("communicator", &Framework::communicator,
                     "What the communication library keeps of it for one communicator.")
+          .optional("gradients_in_backward", &Framework::gradients_in_backward,
+                    "Gradients are allocated by the backward pass and given up before the next "
+                    "step (set_to_none): with one micro-batch they take the place of activations. "
+                    "Else they have buffers for good.")
           .optional("gradient_dtype", &Framework::gradient_dtype,
                     "Type of accumulated gradients and of their reduction.")
           .optional("fp16_gradient_dtype", &Framework::fp16_gradient_dtype,

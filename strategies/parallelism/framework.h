@@ -51,6 +51,10 @@ struct Shards {
   Prefetch backward_prefetch = Prefetch::kPre;
   /// Shards are in fp32, are the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
+  /// Parameters are gathered in fp32. Autocast then makes a 16-bit copy of each matrix, which stays
+  /// from the unit's forward pass to its backward pass (autograd saves what a product reads).
+  /// Not modelled: the kernels that make these copies.
+  bool gathered_fp32 = false;
   /// Each rank holds a part of every parameter (FSDP2): gathered data are ordered by rank, and are
   /// copied into the parameters ahead of the pass that reads them.
   /// Not modelled: the memory of both copies at once; the copy of gradients into the buffer that is
@@ -109,9 +113,16 @@ struct Framework {
   /// is allocated and freed with its product.
   bool keeps_gradient_placeholders = false;
   bool fused_cross_entropy = false;  ///< The loss writes its gradient over the logits.
-  Bytes workspace{};                 ///< Workspace that matrix-product libraries allocate and keep.
-  Bytes context{};                   ///< Device memory that the driver keeps for a process.
+  /// The product with the vocabulary and the loss run on this many equal pieces of the logits, one
+  /// after another, and the backward pass makes each piece again. 1: on all logits at once.
+  std::int64_t loss_pieces = 1;
+  Bytes workspace{};     ///< Workspace that matrix-product libraries allocate and keep.
+  Bytes context{};       ///< Device memory that the driver keeps for a process.
   Bytes communicator{};  ///< Device memory that the communication library keeps per communicator.
+  /// Gradients come into being in the backward pass and are given up before the next step
+  /// (PyTorch's zero_grad(set_to_none=True)): in a step of one micro-batch they take the place of
+  /// activations. Else they have buffers for good.
+  bool gradients_in_backward = false;
   DType gradient_dtype = DType::kFp32;  ///< Type of the accumulated gradient and of its reduction.
   /// gradient_dtype for training in fp16; empty: gradient_dtype itself.
   std::optional<DType> fp16_gradient_dtype;

@@ -37,7 +37,11 @@ TEST_F(Format, Frameworks) {
             "pytorch-fsdp");
   EXPECT_EQ(framework_named("PyTorch FSDP (fms-fsdp), eager", "").take.name, "pytorch-fsdp-eager");
   EXPECT_EQ(framework_named("torchtune (PyTorch, FSDP of 1)", "", "packed; eager").take.name,
-            "pytorch-fsdp-eager");
+            "torchtune-eager");
+  EXPECT_EQ(framework_named("torchtune (PyTorch FSDP2)", "", "LoRA finetuning").take.name,
+            "torchtune");
+  EXPECT_EQ(framework_named("PyTorch FSDP2, eager", "", "parameters gathered in fp32").take.name,
+            "pytorch-fsdp-autocast");
   EXPECT_EQ(framework_named("InternEvo", "").take.name, "internevo");
   EXPECT_EQ(framework_named("nanotron v0.5", "").take.name, "nanotron");
   EXPECT_EQ(framework_named("PaddleNLP", "").take.name, "paddlenlp");

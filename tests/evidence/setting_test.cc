@@ -358,6 +358,24 @@ TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
   EXPECT_FALSE(of(row).model.adapters);
 }
 
+// Words of types: states alone, or parameters and gradients, too; and a base in four bits.
+TEST_F(SettingOf, TypesOfStatesInWords) {
+  TrainingRow row = full_row("framework=PyTorch FSDP | notes=AdamW in bf16");
+  Strategy strategy = of(row).strategy;
+  EXPECT_EQ(strategy.optimizer.master, DType::kBf16);
+  EXPECT_EQ(strategy.framework->gradient_dtype, DType::kFp32);
+  row.notes = "packed; pure bf16";
+  strategy = of(row).strategy;
+  EXPECT_EQ(strategy.optimizer.first_moment, DType::kBf16);
+  EXPECT_EQ(strategy.framework->gradient_dtype, DType::kBf16);
+  EXPECT_FALSE(strategy.framework->shards.fp32);
+  row.framework = "torchtune (PyTorch FSDP2)";
+  row.notes = "QLoRA (nf4 base), lora rank 8";
+  const Setting setting = of(row);
+  EXPECT_EQ(setting.strategy.optimizer.master, DType::kBf16);
+  EXPECT_EQ(setting.model.adapters->base, AdapterBase::kNf4);
+}
+
 // As NVIDIA's tables and SimuMax's write them.
 TEST_F(SettingOf, WindowsAndLatents) {
   TrainingRow row = full_row(

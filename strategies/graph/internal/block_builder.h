@@ -27,11 +27,13 @@ inline bool eager(OtherKernels kernels) {
 inline std::string name_of_kernels(NormKernels kernels) {
   return kernels == NormKernels::kEager            ? "eager"
          : kernels == NormKernels::kRecomputedFp32 ? "recomputed-fp32"
+         : kernels == NormKernels::kAutocast       ? "autocast"
                                                    : "fused";
 }
 inline std::string name_of_kernels(LossKernels kernels) {
   return kernels == LossKernels::kEager        ? "eager"
          : kernels == LossKernels::kRecomputed ? "recomputed"
+         : kernels == LossKernels::kLogSoftmax ? "log-softmax"
                                                : "fused";
 }
 

@@ -116,6 +116,8 @@ std::vector<Kernel> implemented(const Kernel& pass, std::string_view how) {
   const Implementation implementation = how == "eager"             ? Implementation::kEager
                                         : how == "recomputed-fp32" ? Implementation::kRecomputedFp32
                                         : how == "recomputed"      ? Implementation::kRecomputed
+                                        : how == "autocast"        ? Implementation::kAutocast
+                                        : how == "log-softmax"     ? Implementation::kLogSoftmax
                                                                    : Implementation::kFused;
   return foreshard::kernels_of(std::get<Pass>(pass), implementation);
 }
@@ -128,9 +130,9 @@ SettingDefinition norm_kernels_setting() {
   return {.name = "kernels",
           .fallback = std::string("fused"),
           .doc =
-              "One kernel; one on a copy in fp32, which the backward pass makes again; or one "
-              "for each operator of PyTorch.",
-          .words = {"fused", "recomputed-fp32", "eager"}};
+              "One kernel; one on a copy in fp32, which the backward pass makes again; one in fp32 "
+              "and a cast; or one for each operator of PyTorch.",
+          .words = {"fused", "recomputed-fp32", "autocast", "eager"}};
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b) {

@@ -127,9 +127,12 @@ std::vector<SettingDefinition> settings(std::string_view of) {
            .words = {"fp32", "tf32", "fp16", "bf16", "fp8"}},
           {.name = "kernels",
            .fallback = std::string("fused"),
-           .doc = "One kernel; one whose backward pass works on the logits again; or one for each "
-                  "operator of PyTorch.",
-           .words = {"fused", "recomputed", "eager"}},
+           .doc = "One kernel; one whose backward pass works on the logits again; one for each "
+                  "operator of PyTorch; or those of log_softmax on a copy in fp32.",
+           .words = {"fused", "recomputed", "eager", "log-softmax"}},
+          {.name = "keeps",
+           .fallback = false,
+           .doc = "The gradient is not written over what the backward pass reads."},
           {.name = "logged",
            .fallback = std::int64_t{0},
            .doc = "Forward, losses of the same logits that are logged alone."}};

@@ -171,6 +171,19 @@ Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
   return {};
 }
 
+// Copies in 16 bits of matrices that are gathered in fp32, which autograd saves for products.
+Bytes copies_of_autocast(const ShardedGraph& forward, const Strategy& strategy) {
+  Bytes copies;
+  if (!strategy.framework->shards.gathered_fp32) return copies;
+  for (const Operator& op : forward.graph->operators) {
+    if (op.type != "matmul") continue;
+    for (const TensorId id : op.inputs)
+      if ((*forward.graph)[id].role == TensorRole::kParameter)
+        copies += local_bytes((*forward.graph)[id], *(*forward.graph)[id].pinned, forward.mesh);
+  }
+  return copies;
+}
+
 // Gives a pass without tasks a block without tasks.
 void complete(Pieces& pass, std::string name) {
   if (pass.empty()) pass = {{.block = {.name = std::move(name)}}};
@@ -199,6 +212,8 @@ LoweredBlock lower_block(const ForwardBackward& of, const Strategy& strategy,
   complete(lowered.backward, forward.graph->name + ".backward");
   if (backward != nullptr) lowered.placeholders = placeholders(*backward);
   add_parameters(lowered, forward, backward, strategy.optimizer);
+  if (backward != nullptr && recomputation.how != Recompute::kFull)
+    lowered.saved += copies_of_autocast(forward, strategy);
   return lowered;
 }
 
@@ -417,8 +432,9 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   for (const Graph& prediction : graphs.predictions)
     FORESHARD_TRY(lower_into(lowered.predictions.emplace_back(), prediction,
                              variant_of_prediction(strategy)));
-  FORESHARD_TRY(lower_into(lowered.head, graphs.head,
-                           {.trained_before = model.is_trained_before(model.layers)}));
+  LayerVariant head{.trained_before = model.is_trained_before(model.layers)};
+  if (strategy.framework->loss_pieces > 1) head.recomputation.how = Recompute::kFull;
+  FORESHARD_TRY(lower_into(lowered.head, graphs.head, head));
   const Graph& layer = graphs.layers.front();
   const Tensor& boundary = layer[layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;

@@ -10,6 +10,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/program/lower/eager.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"
 
@@ -235,7 +236,9 @@ std::vector<Bytes> activations_of(const ShardedUnits& units,
          kept_tensors(unit.graph, units.gradients[u].backward, {units.recompute}))
       if (held.emplace(piece_with(pieces, u), storage[unit.whole[id.index()].index()]).second)
         own.insert(id);
-    activations[u] = bytes_held(own, units.forward[u]);
+    activations[u] = bytes_held(
+        Kept{own, kept_beside(units.forward[u], units.gradients[u].backward, {units.recompute})},
+        units.forward[u]);
   }
   return activations;
 }

@@ -8,6 +8,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/eager.h"
 #include "strategies/program/lower/recompute.h"
 #include "strategies/program/lower/ring.h"
 
@@ -20,9 +21,10 @@ struct OperatorStep {
 };
 
 // Whether the operator overwrites what it reads. The loss does so if the types are equal: it writes
-// its exponentials over the logits, and gradients over the exponentials.
+// its exponentials over the logits, and gradients over the exponentials, if it does not keep those.
 bool works_in_place(const Graph& graph, const Operator& op) {
   return find_operator(op.type)->in_place &&
+         !(op.type == "vocabulary_cross_entropy_gradient" && op.settings.flag("keeps")) &&
          graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
 }
 
@@ -50,9 +52,20 @@ class LivenessSweep {
          local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh), 0);
   }
 
-  // Peak over all operators; `outlasting` are in use until the end.
-  Bytes peak(const std::vector<TensorId>& outlasting) {
+  // Says the same of what operators of the forward graph keep beside their operands.
+  void present(const std::map<std::string, Bytes>& beside) {
+    for (const auto& [name, bytes] : beside) beside_[name] = {bytes};
+  }
+
+  // Peak over all operators; `outlasting` are in use until the end, as is what the operators `kept`
+  // keep beside their operands.
+  Bytes peak(const std::vector<TensorId>& outlasting,
+             const std::map<std::string, Bytes>& kept = {}) {
     for (std::size_t s = 0; s < steps_.size(); ++s) run(s);
+    for (auto& [name, one] : beside_) {
+      if (kept.contains(name)) one.last = steps_.size();
+      close(one);
+    }
     for (const TensorId id : outlasting) {
       const auto found = live_.find(id.index() < storage_.size() ? storage_[id.index()] : id);
       if (found != live_.end()) found->second.last = steps_.size();
@@ -105,6 +118,18 @@ class LivenessSweep {
     }
     if (is_view(op)) return;
     for (std::size_t o = 0; o < op.outputs.size(); ++o) make(s, o, ring);
+    take_beside(sharded, s);
+  }
+
+  // An operator frees what the one that it is the gradient of has kept.
+  void take_beside(const ShardedGraph& sharded, std::size_t s) {
+    const Operator& op = sharded.graph->operators[steps_[s].op];
+    const BesideOperands beside = beside_operands(sharded, steps_[s].op);
+    during(beside.work * (computes_loss(op) ? piece() : 1), s, s);
+    if (beside.kept > 0_B) beside_[op.name] = {beside.kept, s, s};
+    if (!op.name.starts_with("d.")) return;
+    const auto kept = beside_.find(op.name.substr(2));
+    if (kept != beside_.end()) kept->second.last = s;
   }
 
   // Forward, the keys of all ranks and the results of each step stay until the end. Backward, keys
@@ -164,6 +189,7 @@ class LivenessSweep {
     }
     const bool is_passed_on = ring && ring->gradients && o == 1;
     Bytes bytes = is_passed_on ? ring->gradient_bytes : local_bytes(tensor, made, sharded.mesh);
+    if (is_of_logits(sharded, id)) bytes = piece() * bytes;
     for (const std::int32_t c : sharded.after_operator[i]) {
       if (is_passed_on || sharded.conversions[static_cast<std::size_t>(c)].tensor != id) continue;
       during(bytes, s, s);
@@ -172,6 +198,20 @@ class LivenessSweep {
     const TensorId where = root(graph, id);
     if (const auto before = live_.find(where); before != live_.end()) close(before->second);
     open(where, bytes, s);
+  }
+
+  static bool computes_loss(const Operator& op) {
+    return op.type.starts_with("vocabulary_cross_entropy");
+  }
+  double piece() const { return 1 / static_cast<double>(how_.loss_pieces); }
+
+  // Whether the tensor is as large as the logits: these, exponentials and gradients.
+  bool is_of_logits(const ShardedGraph& sharded, TensorId id) {
+    const auto [known, is_new] = of_logits_.try_emplace(&sharded);
+    if (is_new)
+      for (const Operator& op : sharded.graph->operators)
+        if (computes_loss(op)) known->second.insert({op.inputs.front(), op.outputs.back()});
+    return known->second.contains(id);
   }
 
   bool is_read(const ShardedGraph& sharded, TensorId id) {
@@ -188,8 +228,10 @@ class LivenessSweep {
   std::map<const Graph*, std::vector<TensorId>> later_storage_;
   std::map<TensorId, TensorId> in_place_;
   std::map<TensorId, Lifetime> live_;
+  std::map<std::string, Lifetime> beside_;  // forward operator -> what it keeps beside operands
   std::set<std::pair<const ShardedGraph*, std::int32_t>> converted_;
   std::map<const ShardedGraph*, std::set<TensorId>> read_;
+  std::map<const ShardedGraph*, std::set<TensorId>> of_logits_;
   // operator -> bytes allocated for it, less bytes freed after the one before.
   std::vector<Bytes> change_;
 };
@@ -254,7 +296,7 @@ std::vector<OperatorStep> with_recomputed(const ShardedGraph& forward, const Sha
   return steps;
 }
 
-Bytes beside(Bytes peak, const std::set<TensorId>& kept, const ShardedGraph& forward) {
+Bytes on_top_of(const Kept& kept, const ShardedGraph& forward, Bytes peak) {
   return std::max(Bytes{}, peak - bytes_held(kept, forward));
 }
 
@@ -281,31 +323,39 @@ Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded)
   return sum;
 }
 
-Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) {
+Bytes bytes_held(const Kept& kept, const ShardedGraph& sharded) {
+  Bytes sum = bytes_held(kept.tensors, sharded);
+  for (const auto& [name, bytes] : kept.beside) sum += bytes;
+  return sum;
+}
+
+Bytes forward_work(const ShardedGraph& forward, const Kept& kept, const BackwardWork& how) {
   const Graph& graph = *forward.graph;
-  LivenessSweep sweep(forward, steps_of(forward), {});
+  LivenessSweep sweep(forward, steps_of(forward), how);
   for (const TensorId id : graph.inputs) sweep.present(forward, id);
   std::set<TensorId> made;
   for (const Operator& op : graph.operators) made.insert(op.outputs.begin(), op.outputs.end());
   std::vector<TensorId> outlasting = graph.outputs;
-  for (const TensorId id : kept) {
+  for (const TensorId id : kept.tensors) {
     if (!made.contains(id)) sweep.present(forward, id);
     outlasting.push_back(id);
   }
-  return beside(sweep.peak(outlasting), kept, forward);
+  return on_top_of(kept, forward, sweep.peak(outlasting, kept.beside));
 }
 
-Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                    const std::set<TensorId>& kept, const BackwardWork& how) {
-  std::vector<OperatorStep> steps = with_recomputed(forward, backward, kept, how.recomputation);
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                    const BackwardWork& how) {
+  std::vector<OperatorStep> steps =
+      with_recomputed(forward, backward, kept.tensors, how.recomputation);
   LivenessSweep sweep(forward, std::move(steps), how);
-  for (const TensorId id : kept) sweep.present(forward, id);
+  for (const TensorId id : kept.tensors) sweep.present(forward, id);
+  sweep.present(kept.beside);
   for (const TensorId id : backward.graph->inputs) sweep.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
   if (how.recomputation.how == Recompute::kFull)
     outlasting.insert(outlasting.end(), forward.graph->outputs.begin(),
                       forward.graph->outputs.end());
-  return beside(sweep.peak(outlasting), kept, forward);
+  return on_top_of(kept, forward, sweep.peak(outlasting));
 }
 
 namespace {
@@ -358,10 +408,9 @@ WeightPassInputs found_by_weights(const ShardedGraph& forward, const ShardedGrap
 
 }  // namespace
 
-SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                     const std::set<TensorId>& kept, const std::vector<bool>& weights,
-                     const BackwardWork& how) {
-  const WeightPassInputs found = found_by_weights(forward, backward, kept, weights);
+SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                     const std::vector<bool>& weights, const BackwardWork& how) {
+  const WeightPassInputs found = found_by_weights(forward, backward, kept.tensors, weights);
   SplitWork work{.kept_for_weight = bytes_held(found.kept, forward),
                  .held = bytes_held(found.again, forward) + bytes_held(found.made, backward)};
   for (const std::int32_t c : found.converted) {
@@ -369,9 +418,10 @@ SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
     work.held += local_bytes((*backward.graph)[wish.tensor], wish.to, backward.mesh);
   }
 
-  LivenessSweep first(forward, with_recomputed(forward, backward, kept, how.recomputation, weights),
-                      how);
-  for (const TensorId id : kept) first.present(forward, id);
+  LivenessSweep first(
+      forward, with_recomputed(forward, backward, kept.tensors, how.recomputation, weights), how);
+  for (const TensorId id : kept.tensors) first.present(forward, id);
+  first.present(kept.beside);
   for (const TensorId id : backward.graph->inputs) first.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
   for (const auto* part : {&found.kept, &found.again, &found.made})

@@ -7,16 +7,18 @@
 /// up to the peak. A backward pass frees kept tensors as it goes, and its other tensors may take
 /// their place.
 ///
-/// Counted: inputs of the block (the incoming gradients of a backward pass), results and their
-/// conversions, recomputed activations, and gradients of parameters until they are accumulated:
-/// autograd hands on a gradient in the type of its parameter, one parameter at a time (see
-/// Framework::keeps_gradient_placeholders). Accumulated gradients and parameters are booked
-/// elsewhere.
-/// Not modelled: scratch space inside a kernel (of attention's backward pass, of normalisation),
-/// and the rounding of each tensor to 512 B by PyTorch's allocator.
+/// Counted: what operators take beside their operands (eager.h), inputs of the block (the incoming
+/// gradients of a backward pass), results and their conversions, recomputed activations, and
+/// gradients of parameters until they are accumulated: autograd hands on a gradient in the type of
+/// its parameter, one parameter at a time (see Framework::keeps_gradient_placeholders). Accumulated
+/// gradients and parameters are booked elsewhere. Not modelled: scratch space inside a kernel (of
+/// attention's backward pass, of normalisation), and the rounding of each tensor to 512 B by
+/// PyTorch's allocator.
 #pragma once
 
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -35,20 +37,29 @@ Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
 /// Bytes that a rank holds of `tensors`, each in the layout that its producer left.
 Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded);
 
-/// Peak of a forward pass, on top of all of `kept`.
-Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept);
+/// What stays from a forward pass to its backward pass.
+struct Kept {
+  std::set<TensorId> tensors{};
+  std::map<std::string, Bytes> beside{};  ///< kept_beside().
+};
+Bytes bytes_held(const Kept& kept, const ShardedGraph& sharded);
 
+/// How passes run: what a sweep over their operators has to know.
 struct BackwardWork {
   Recomputation recomputation{};
   /// Placeholders of gradients exist all the time, so that products that add up weight gradients
   /// need no memory for them during the pass.
   bool placeholders_kept = false;
+  std::int64_t loss_pieces = 1;  ///< Framework::loss_pieces: only one of them is in memory.
 };
+
+/// Peak of a forward pass, on top of all of `kept`.
+Bytes forward_work(const ShardedGraph& forward, const Kept& kept, const BackwardWork& how = {});
 
 /// Peak of a backward pass, on top of all of `kept`. Selective recomputation makes a tensor when
 /// the pass first reads it; full recomputation comes before the pass.
-Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                    const std::set<TensorId>& kept, const BackwardWork& how);
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                    const BackwardWork& how);
 
 /// What a rank holds in a backward pass in two parts: gradients of inputs, then of weights.
 struct SplitWork {
@@ -60,8 +71,8 @@ struct SplitWork {
 
 /// `weights`: weight_gradient_operators(). A conversion that both parts need is made once and held.
 /// Not modelled: that in the first part, `held` takes the place of tensors of `kept` that it frees.
-SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                     const std::set<TensorId>& kept, const std::vector<bool>& weights,
-                     const BackwardWork& how);
+/// What operators keep beside their operands, the first part frees.
+SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
+                     const std::vector<bool>& weights, const BackwardWork& how);
 
 }  // namespace foreshard::lower

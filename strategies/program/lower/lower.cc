@@ -181,6 +181,24 @@ Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const Lowe
   return sum;
 }
 
+// Memory in which gradients come to lie that activations and the work of the loss had before: all
+// of both is gone when the last gradient is there. Each unit of a backward pass makes gradients and
+// frees activations, so that their sum is largest at one end of the pass.
+// Not modelled: several micro-batches, of which the first finds no gradients; pipelines.
+Bytes room_for_gradients(const Strategy& strategy, const Model& model, const LoweredModel& blocks) {
+  if (!strategy.framework->gradients_in_backward || strategy.mode != Mode::kTrain ||
+      strategy.pipeline_parallel > 1 || strategy.micro_batches() > 1 || strategy.offloads())
+    return {};
+  Bytes room;
+  Bytes last;  // work of a layer's backward pass
+  visit_blocks(strategy, model, blocks, 0, [&](const LoweredBlock& block, std::int64_t times) {
+    room += static_cast<double>(times) * block.saved;
+    if (&block != &blocks.head && &block != &blocks.embedding)
+      last = std::max(last, block.transient_backward);
+  });
+  return std::max(0_B, room + blocks.head.transient_backward - last);
+}
+
 // The residual stream of a micro-batch on one rank, in its layout between two blocks.
 Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
   double count = 1;
@@ -196,7 +214,8 @@ ElementBytes element_bytes(const Strategy& strategy) {
   const Bytes state = optimizer_bytes(strategy.optimizer, strategy.precision, false);
   const Bytes matrix = optimizer_bytes(strategy.optimizer, strategy.precision, true);
   const Bytes in_fp32 = size_of(DType::kFp32);
-  const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
+  // FSDP of one rank, too, holds parameters in fp32.
+  const bool shards = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
   if (!shards || in_precision == in_fp32) return {in_precision, state, matrix};
   // The fp32 shards are the master copy, which the optimizer's state then does without.
   return {in_fp32, state - in_fp32, matrix - in_fp32};
@@ -340,9 +359,13 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
       buffers += boundary_bytes(strategy, blocks);
   }
   const auto groups = groups_of_stage(strategy, model, blocks, stage);
-  return resident_memory(
+  auto memory = resident_memory(
       strategy, state_sharding(strategy),
       {.mesh = blocks.mesh, .groups = plan::by_shards(groups, blocks.mesh), .buffers = buffers});
+  const Bytes room = room_for_gradients(strategy, model, blocks);
+  for (program::StaticMemory& one : memory)
+    if (one.kind == MemoryKind::kGradients) one.bytes = std::max(0_B, one.bytes - room);
+  return memory;
 }
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
@@ -364,7 +387,9 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy,
     };
     // Where shards are fp32, parameters that one rank holds alone are fp32 as well.
     if (!sharding.cuts_parameters || (group.over.empty() && (in_precision || held.whole))) {
-      if (!held.whole) parameters += whole_parameters(strategy, group.elements, group.quantized);
+      if (!held.whole)
+        parameters += in_precision ? whole_parameters(strategy, group.elements, group.quantized)
+                                   : bytes.parameter * static_cast<double>(group.elements);
     } else if (!strategy.offload_parameters) {
       parameters += bytes.parameter *
                     part(in_precision ? gathered_elements(strategy, group.elements, group.quantized)

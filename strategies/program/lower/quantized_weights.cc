@@ -21,6 +21,8 @@ bool holds_fp32_shards(const Strategy& strategy) {
 }  // namespace
 
 Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized) {
+  if (strategy.framework->shards.gathered_fp32)
+    return size_of(DType::kFp32) * static_cast<double>(count);
   if (are_in_4_bits(strategy))
     return size_of(strategy.precision) * static_cast<double>(count - quantized) +
            nf4_bytes() * static_cast<double>(quantized);
@@ -32,6 +34,9 @@ Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_
 
 std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
                                std::int64_t quantized) {
+  if (strategy.framework->shards.gathered_fp32)
+    return std::llround(static_cast<double>(count) *
+                        (size_of(DType::kFp32) / size_of(strategy.precision)));
   if (!strategy.quantized_parameters && !are_in_4_bits(strategy)) return count;
   const Bytes each = are_in_4_bits(strategy) ? nf4_bytes() : gathered_copies(strategy.quantization);
   const double share = each / size_of(strategy.precision);

@@ -7,6 +7,7 @@
 
 #include "strategies/graph/backward.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/program/lower/eager.h"
 #include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"
@@ -232,10 +233,11 @@ Piece* piece_named(Pieces& pieces, const std::string& key) {
 void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
                 const ShardedGraph* backward_graph, Pieces* backward);
 
-std::set<TensorId> kept_by(const ShardedGraph& forward, const ShardedGraph* backward,
-                           const Recomputation& recomputation) {
+Kept kept_by(const ShardedGraph& forward, const ShardedGraph* backward,
+             const Recomputation& recomputation) {
   if (backward == nullptr) return {};
-  return kept_tensors(*forward.graph, *backward->graph, recomputation);
+  return {.tensors = kept_tensors(*forward.graph, *backward->graph, recomputation),
+          .beside = kept_beside(forward, *backward->graph, recomputation)};
 }
 
 // Books the memory within the bodies of loops and conditions: the transient tensors of each pass
@@ -261,7 +263,7 @@ void add_memory_of_bodies(const std::string& name, const ShardedGraph& forward_g
 
 void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
                 const ShardedGraph* backward_graph, Pieces* backward) {
-  const std::set<TensorId> kept = kept_by(forward_graph, backward_graph, {});
+  const Kept kept = kept_by(forward_graph, backward_graph, {});
   hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
        forward_work(forward_graph, kept));
   if (backward != nullptr) {
@@ -282,12 +284,14 @@ class UnitLowering {
         name_(unit.forward.graph->name),
         runs_again_(unit.recomputation.how != Recompute::kNone && !unit.recomputes_inside),
         kept_(kept_by(unit.forward, unit.backward, unit.recomputation)),
-        work_{.recomputation = unit.recomputation, .placeholders_kept = unit.placeholders_kept} {}
+        work_{.recomputation = unit.recomputation,
+              .placeholders_kept = unit.placeholders_kept,
+              .loss_pieces = strategy.framework->loss_pieces} {}
 
   LoweredBlock run(PartialElements& reduced) {
     lowered_.recompute = unit_.recomputation.how;
     lowered_.forward = forward_pass(".forward");
-    if (has_forward()) lowered_.transient_forward = forward_work(unit_.forward, kept_);
+    if (has_forward()) lowered_.transient_forward = forward_work(unit_.forward, kept_, work_);
     if (unit_.backward != nullptr) {
       add_backward(reduced);
       add_split();
@@ -365,7 +369,7 @@ class UnitLowering {
   const Strategy& strategy_;
   std::string name_;
   bool runs_again_;  // all of the forward pass, before the backward pass
-  std::set<TensorId> kept_;
+  Kept kept_;
   BackwardWork work_;
   LoweredBlock lowered_;
   Pieces booked_;  // the forward pass, with what its bodies keep for the backward pass

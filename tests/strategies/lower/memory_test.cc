@@ -121,6 +121,69 @@ TEST(Head, FusedLossWritesOverTheLogits) {
   EXPECT_EQ(head.transient_backward.in_base(), 2 * kS * kH - 16 * kS);
 }
 
+// A loss that keeps logits in 16 bits has both these and their gradients in its backward pass.
+TEST(Head, RecomputedLossKeepsLogits) {
+  Strategy s = on(1);
+  s.framework.value.pointwise.cross_entropy = LossKernels::kRecomputed;
+  const LoweredBlock head = blocks_of(s).head;
+  EXPECT_EQ(head.saved.in_base(), 4 * kS * kH + 2 * kS * kV + 16 * kS);
+  EXPECT_EQ(head.transient_backward.in_base(), 2 * kS * kV);
+}
+
+// Forward, beside exponentials in fp32: logits, these in fp32, and the largest of each token.
+// Backward: two gradients in fp32. What has 16 bits comes later.
+TEST(Head, LossByLogSoftmaxHasThreeCopiesInFullPrecision) {
+  Strategy s = on(1);
+  s.framework.value.pointwise.cross_entropy = LossKernels::kLogSoftmax;
+  const LoweredBlock head = blocks_of(s).head;
+  EXPECT_EQ(head.saved.in_base(), 4 * kS * kH + 4 * kS * kV + 16 * kS);
+  EXPECT_EQ(head.transient_forward.in_base(), (2 + 4) * kS * kV + 4 * kS);
+  EXPECT_EQ(head.transient_backward.in_base(), 2 * 4 * kS * kV);
+}
+
+// In eight pieces the head keeps its input alone, and has an eighth of the logits at a time.
+TEST(Head, LossInPiecesHasOneOfThemInMemory) {
+  Strategy s = on(1);
+  s.framework.value.pointwise.cross_entropy = LossKernels::kLogSoftmax;
+  const double whole = blocks_of(s).head.transient_backward.in_base();
+  s.framework.value.loss_pieces = 8;
+  const LoweredBlock head = blocks_of(s).head;
+  EXPECT_EQ(head.saved.in_base(), 2 * kS * kH);
+  EXPECT_LT(head.transient_forward.in_base(), 10 * kS * kV / 8 + 6 * kS * kH + 16 * kS);
+  EXPECT_LT(head.transient_backward.in_base(), whole / 2);
+}
+
+// Of each norm a copy of its input in fp32 (4 bytes), of SwiGLU silu(gate) (2 bytes).
+TEST(EagerOperators, KeepWhatAutogradSavesBetweenTheirKernels) {
+  Strategy s = on(1);
+  s.framework.value.pointwise = {.norm = NormKernels::kEager,
+                                 .rope = OtherKernels::kEager,
+                                 .activation = OtherKernels::kEager};
+  const double eager = 2 * 4 * kS * kH + 2 * kS * kF;
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(), kSavedOfLayer + kStatistics + eager);
+  // What is computed again is kept no longer.
+  s.recompute = Recompute::kFull;
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(), 2 * kS * kH);
+}
+
+// Under autocast the residual stream is in fp32: two bytes more for each norm's input.
+TEST(EagerOperators, NormsUnderAutocastKeepTheStreamInFullPrecision) {
+  Strategy s = on(1);
+  s.framework.value.pointwise.norm = NormKernels::kAutocast;
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(),
+            kSavedOfLayer + kStatistics + 2 * 2 * kS * kH);
+}
+
+// Matrices that are gathered in fp32 leave a copy in bf16 for the backward pass.
+TEST(Zero, GathersInFullPrecisionKeepCopiesOfAutocast) {
+  Strategy s = on(4);
+  s.zero_stage = 3;
+  s.framework.value.shards.fp32 = true;
+  const double plain = blocks_of(s).layers.front().saved.in_base();
+  s.framework.value.shards.gathered_fp32 = true;
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(), plain + 2 * (kLayerElements - 2 * kH));
+}
+
 double buffers_of(const Strategy& strategy, std::int64_t stage) {
   for (const auto& one : resident_memory(strategy, llama(), blocks_of(strategy), stage))
     if (one.kind == program::MemoryKind::kBuffers) return one.bytes.in_base();
@@ -180,6 +243,27 @@ TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
   s.zero_stage = 3;
   EXPECT_EQ(peak_of(s), (2 + 4 + 12) / 4.0 * kElements + activations + (4 + 2) * kHeadElements +
                             2 * kLayerElements);
+}
+
+// Gradients that come with the backward pass take the place of activations, of which there are more
+// here; with two micro-batches the second finds all of them.
+TEST(ResidentMemory, GradientsTakeThePlaceOfActivations) {
+  const auto gradients_of = [](const Strategy& strategy) {
+    for (const auto& one : resident_memory(strategy, llama(), blocks_of(strategy), 0))
+      if (one.kind == program::MemoryKind::kGradients) return one.bytes.in_base();
+    return 0.0;
+  };
+  Strategy s = on(1);
+  EXPECT_EQ(gradients_of(s), 4 * kElements);
+  s.framework.value.gradients_in_backward = true;
+  const LoweredModel blocks = blocks_of(s);
+  const double room = kLayers * blocks.layers.front().saved.in_base() +
+                      blocks.embedding.saved.in_base() + blocks.head.saved.in_base() +
+                      blocks.head.transient_backward.in_base() -
+                      blocks.layers.front().transient_backward.in_base();
+  EXPECT_EQ(gradients_of(s), std::max(0.0, 4 * kElements - room));
+  s.global_batch *= 2;
+  EXPECT_EQ(gradients_of(s), 4 * kElements);
 }
 
 // The first layer's backward pass waits until the head's gradient is reduced: it comes third.
