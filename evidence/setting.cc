@@ -357,8 +357,7 @@ class Mapping {
   }
 
   Status device() {
-    if (const DeviceWords* const known =
-            format_.device_named(row_.gpu, row_.source, row_.notes)) {
+    if (const DeviceWords* const known = format_.device_named(row_.gpu, row_.source, row_.notes)) {
       assume("gpu_variant");
       setting_.cluster.device = known->take.name;
       return {};
