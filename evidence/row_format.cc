@@ -61,6 +61,17 @@ const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*) {
   return table;
 }
 
+const yaml::Table<DeviceWords>& yaml_table(const DeviceWords*) {
+  using D = DeviceWords;
+  static const auto table =
+      yaml::Table<D>("device_words", "The device that words of a row stand for.")
+          .required("gpu", &D::gpu, "Words of the device's column.", yaml::non_empty())
+          .optional("source", &D::source, "Words of the source's column.")
+          .optional("notes", &D::notes, "Words of the notes.")
+          .required("take", &D::take, "The device of the catalogue.");
+  return table;
+}
+
 const yaml::Table<Family>& yaml_table(const Family*) {
   static const auto table =
       yaml::Table<Family>("family", "What the name of a model implies.")
@@ -120,6 +131,9 @@ const yaml::Table<RowFormat>& yaml_table(const RowFormat*) {
                     "Frameworks by words of rows; the first line that fits counts, the last must "
                     "fit all.",
                     yaml::non_empty())
+          .optional("devices", &R::devices,
+                    "Devices by words of rows, where the device's name stands for another variant; "
+                    "the first line that fits counts.")
           .required("families", &R::families, "Families of models by words of their names.",
                     yaml::non_empty())
           .required("gated_family", &R::gated_family,
@@ -165,6 +179,14 @@ const FrameworkWords& RowFormat::framework_named(std::string_view framework,
     return contains(name, lower_case(line.framework)) && contains(source, line.source) &&
            contains(notes, line.notes);
   });
+}
+
+const DeviceWords* RowFormat::device_named(std::string_view gpu, std::string_view source,
+                                           std::string_view notes) const {
+  const auto known = std::ranges::find_if(devices, [&](const DeviceWords& line) {
+    return contains(gpu, line.gpu) && contains(source, line.source) && contains(notes, line.notes);
+  });
+  return known == devices.end() ? nullptr : &*known;
 }
 
 const Family* RowFormat::family_named(std::string_view model_name) const {

@@ -21,6 +21,7 @@
 
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/framework.h"
+#include "topology/device_type.h"
 
 namespace foreshard::accuracy {
 
@@ -50,6 +51,16 @@ struct FrameworkWords {
   bool only_gpt = false;  ///< Models of these rows are like GPT-2, whatever their names.
 };
 const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*);
+
+/// The device of rows whose columns contain all the words given here, where the device's name alone
+/// would stand for another variant.
+struct DeviceWords {
+  std::string gpu;     ///< Part of the device's column, case-sensitive.
+  std::string source;  ///< As in FrameworkWords.
+  std::string notes;   ///< As in FrameworkWords.
+  yaml::Ref<DeviceType> take;
+};
+const yaml::Table<DeviceWords>& yaml_table(const DeviceWords*);
 
 /// The architecture that the name of a model implies, without its sizes.
 struct Family {
@@ -89,6 +100,7 @@ struct RowFormat {
   std::map<std::string, std::string> columns;  ///< our name for a column -> its name in tables
   std::vector<std::string> required;           ///< Our names of the columns that a table must have.
   std::vector<FrameworkWords> frameworks;      ///< The first entry that fits a row counts.
+  std::vector<DeviceWords> devices;            ///< The first entry that fits a row counts.
   std::vector<Family> families;                ///< The first entry that fits a model counts.
   std::string gated_family;                    ///< `word` of the family of unknown gated models.
   std::string plain_family;                    ///< `word` of the family of other unknown models.
@@ -100,6 +112,9 @@ struct RowFormat {
   /// \pre The last entry of `frameworks` fits all rows.
   const FrameworkWords& framework_named(std::string_view framework, std::string_view source,
                                         std::string_view notes) const;
+  /// The entry for a row's device; null if there is none.
+  const DeviceWords* device_named(std::string_view gpu, std::string_view source,
+                                  std::string_view notes) const;
   /// The family that the name of a model implies; null if there is none.
   const Family* family_named(std::string_view model_name) const;
   /// The family whose `word` is this.

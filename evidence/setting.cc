@@ -357,12 +357,22 @@ class Mapping {
     return {};
   }
 
-  Status cluster() {
+  Status device() {
+    if (const DeviceWords* const known = format_.device_named(row_.gpu, row_.source, row_.notes)) {
+      assume("gpu_variant");
+      setting_.cluster.device = known->take.name;
+      return {};
+    }
     const auto device = device_named(row_.gpu, row_.gpu_mem_gb);
     if (!device) return unsupported(fmt::format("device '{}' is not in the catalogue", row_.gpu));
     if (device->guessed_memory) assume("gpu_memory");
     if (device->another_variant) assume("gpu_variant");
     setting_.cluster.device = device->name;
+    return {};
+  }
+
+  Status cluster() {
+    FORESHARD_TRY(device());
     setting_.cluster.gpus = setting_.strategy.devices();
     if (row_.gpus_per_node) setting_.cluster.gpus_per_node = *row_.gpus_per_node;
     const bool several = setting_.cluster.gpus > setting_.cluster.gpus_per_node;

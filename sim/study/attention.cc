@@ -16,6 +16,7 @@ namespace {
 // Compute capabilities, times ten.
 constexpr std::int64_t kAmpere = 80;
 constexpr std::int64_t kHopper = 90;
+constexpr std::int64_t kBlackwell = 100;
 
 // Whether the implementation runs on the device. FlashAttention (version 2 and the Triton one) and
 // cuDNN's fused attention need compute capability 8.0; FlashAttention-3 needs Hopper. A device
@@ -45,6 +46,11 @@ AttentionImplementation attention_instead_of(AttentionImplementation implementat
   return implementation == kCudnn ? kUnfused : kFused;
 }
 
+bool is_blackwell(const NodeGroup& group) {
+  const auto& capability = group.node->device->compute_capability;
+  return capability.evidence != yaml::Evidence::kTransferred && *capability >= kBlackwell;
+}
+
 // What the implementation needs from a device: "compute capability 8.0 or more"; empty: nothing.
 std::string need_of(AttentionImplementation implementation) {
   using enum AttentionImplementation;
@@ -59,6 +65,8 @@ Status take_attention(Strategy& strategy, const std::vector<NodeGroup>& groups,
                       std::vector<std::string>& remarks) {
   constexpr std::string_view kPlace = "strategy.framework.attention";
   Framework& framework = strategy.framework.value;
+  if (by_default && framework.attention_on_blackwell && std::ranges::all_of(groups, is_blackwell))
+    framework.attention = *framework.attention_on_blackwell;
   const AttentionImplementation wanted = framework.attention;
   const auto lacks = [&](const NodeGroup& group) {
     return !has_attention(wanted, *group.node->device);

@@ -15,7 +15,8 @@ namespace foreshard::study {
 
 /// Chooses the attention implementation. If the strategy asks for one that a device does not have,
 /// that is an error. If the framework is a catalogue file and the strategy leaves the choice to it,
-/// the framework's fallback is taken, with a remark.
+/// the framework's fallback is taken, with a remark; and where all devices are of Blackwell's
+/// generation or later, what it names for them (Framework::attention_on_blackwell).
 /// Not modelled: clusters where only some devices lack the implementation. All are taken to have
 /// it, with a remark.
 /// \param groups      nodes with the devices of the study's ranks.

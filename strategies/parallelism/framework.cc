@@ -180,6 +180,9 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("attention", &Framework::attention,
                     "Whose kernel computes attention. A device whose efficiency does not list it "
                     "takes the fused kernel that is usual there.")
+          .optional("attention_on_blackwell", &Framework::attention_on_blackwell,
+                    "The same on devices of compute capability 10.0 and more, where it is another "
+                    "one (a study that sets `attention` itself has that).")
           .optional("attention_copies", &Framework::attention_copies,
                     "Copies that change how queries, keys and values lie around fused attention.")
           .optional("gate_apart", &Framework::gate_apart,

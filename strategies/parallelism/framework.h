@@ -88,6 +88,8 @@ struct Framework {
   std::string family{};
   /// Attention kernel of transformers. A device that lacks it uses its own usual kernel.
   AttentionImplementation attention = AttentionImplementation::kFused;
+  /// The same on devices of compute capability 10.0 and more, where it is another one.
+  std::optional<AttentionImplementation> attention_on_blackwell{};
   AttentionCopies attention_copies{};  ///< Not modelled: context parallelism, latent attention.
   /// Gate and up projection of a gated feed-forward layer are separate products.
   bool gate_apart = false;

@@ -30,9 +30,12 @@ TEST_F(Format, Frameworks) {
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "", "TE + DeepEP").take.name,
             "automodel");
   EXPECT_EQ(framework_named("Halo (PyTorch FSDP2 + DeepEP)", "").take.name, "halo");
-  EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").take.name, "torchtitan");
+  EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").take.name, "torchtitan-2024");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").take.name,
-            "torchtitan-eager");
+            "torchtitan-2024-eager");
+  EXPECT_EQ(framework_named("torchtitan 157a12c (2024-04)", "", "eager").take.name,
+            "torchtitan-2024-04");
+  EXPECT_EQ(framework_named("torchtitan 820504e (2025-06)", "").take.name, "torchtitan");
   EXPECT_EQ(framework_named("PyTorch FSDP (fms-fsdp), torch.compile", "").take.name,
             "pytorch-fsdp");
   EXPECT_EQ(framework_named("PyTorch FSDP (fms-fsdp), eager", "").take.name, "pytorch-fsdp-eager");
@@ -68,6 +71,14 @@ TEST_F(Format, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").take.name, "megatron-bridge");
   EXPECT_FALSE(framework_named("nanotron", "").is_assumed);
   EXPECT_TRUE(framework_named("MaxText/JAX", "").is_assumed);
+}
+
+TEST_F(Format, Devices) {
+  EXPECT_EQ(format_.device_named("H100", "torchao benchmarks", "")->take.name, "H100-SXM-96GB");
+  EXPECT_EQ(format_.device_named("B200", "torchao benchmarks", "power limited B200")->take.name,
+            "B200-750W");
+  EXPECT_EQ(format_.device_named("B200", "torchao benchmarks", ""), nullptr);
+  EXPECT_EQ(format_.device_named("H100", "another source", ""), nullptr);
 }
 
 TEST_F(Format, Models) {

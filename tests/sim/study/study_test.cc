@@ -211,6 +211,9 @@ TEST(Study, TakesTheAttentionThatItsDevicesHave) {
   EXPECT_EQ(attention("V100-SXM-32GB", "generic"), kFused);
   EXPECT_EQ(attention("A100-SXM-80GB", "megatron-lm"), kCudnn);
   EXPECT_EQ(attention("H100-SXM", "{extends: generic, attention: flash-3}"), kFlash3);
+  EXPECT_EQ(attention("H100-SXM", "torchtitan"), kFlash2);
+  EXPECT_EQ(attention("B200", "torchtitan"), kCudnn);
+  EXPECT_EQ(attention("B200", "{extends: torchtitan, attention: flash-2}"), kFlash2);
   const auto remarks = loaded("V100-SXM-32GB", "megatron-lm")->remarks;
   ASSERT_EQ(remarks.size(), 1);
   EXPECT_THAT(remarks.front(), HasSubstr("needs compute capability 8.0 or more"));
