@@ -111,7 +111,7 @@ class Estimator::Tables {
       durations_.clear();
       for (const TimedAction& action : form.timed_actions()) {
         const auto of_class = static_cast<std::size_t>(action.role);
-        if (action.kind == TimedAction::Kind::kPass) {
+        if (action.kind == plan::ActionKind::kPass) {
           durations_.push_back(pass_time_of(action, passes[of_class], framework,
                                             layout.launching(classes[of_class].devices))
                                    .in_base());

@@ -26,9 +26,25 @@ UnitRange PlannedModel::with_backward(UnitRange of) const {
 }
 
 std::vector<ParameterGroup> PlannedModel::own_groups(std::int32_t unit) const {
-  std::map<std::vector<Axis>, ParameterGroup> groups;
-  for (const ParameterGroup& group : block_of(unit).groups) {
-    ParameterGroup& sum = groups[group.over];
+  const std::vector<ParameterGroup>& groups = block_of(unit).groups;
+  return tie && tie->reads_copy(unit) ? without_tie(groups, *tie) : by_axes(groups);
+}
+
+std::vector<ParameterGroup> without_tie(const std::vector<ParameterGroup>& groups,
+                                        const TiedWeights& tie) {
+  std::vector<ParameterGroup> own = by_axes(groups);
+  const auto group = std::ranges::find(own, tie.over, &ParameterGroup::over);
+  FORESHARD_CHECK(group != own.end() && group->elements >= tie.elements);
+  group->elements -= tie.elements;
+  if (tie.is_frozen) group->frozen -= tie.elements;
+  if (group->tensors > 0) --group->tensors;
+  return own;
+}
+
+std::vector<ParameterGroup> by_axes(const std::vector<ParameterGroup>& groups) {
+  std::map<std::vector<Axis>, ParameterGroup> merged;
+  for (const ParameterGroup& group : groups) {
+    ParameterGroup& sum = merged[group.over];
     sum.over = group.over;
     sum.elements += group.elements;
     sum.quantized += group.quantized;
@@ -37,21 +53,14 @@ std::vector<ParameterGroup> PlannedModel::own_groups(std::int32_t unit) const {
     sum.tensors += group.tensors;
     for (const MatrixGroup& one : group.matrices) add_matrices(sum.matrices, one);
   }
-  if (tie && tie->reads_copy(unit)) {
-    const auto group = groups.find(tie->over);
-    FORESHARD_CHECK(group != groups.end() && group->second.elements >= tie->elements);
-    group->second.elements -= tie->elements;
-    if (tie->is_frozen) group->second.frozen -= tie->elements;
-    if (group->second.tensors > 0) --group->second.tensors;
-  }
   std::vector<ParameterGroup> list;
-  list.reserve(groups.size());
-  for (auto& [over, group] : groups) list.push_back(std::move(group));
+  list.reserve(merged.size());
+  for (auto& [over, group] : merged) list.push_back(std::move(group));
   return list;
 }
 
-std::vector<ParameterGroup> PlannedModel::cut_groups(
-    const std::vector<ParameterGroup>& groups) const {
+std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups,
+                                       const std::vector<MeshAxis>& mesh) {
   std::vector<ParameterGroup> cut = by_shards(groups, mesh);
   std::erase_if(cut, [](const ParameterGroup& group) { return group.over.empty(); });
   return cut;
@@ -59,22 +68,15 @@ std::vector<ParameterGroup> PlannedModel::cut_groups(
 
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh) {
-  std::map<std::vector<Axis>, ParameterGroup> found;
-  for (const ParameterGroup& group : groups) {
-    std::vector<Axis> over = cut_axes(mesh, group.over);
-    if (ways(over, mesh) == 1) over.clear();
-    ParameterGroup& sum = found[over];
-    sum.over = std::move(over);
-    sum.elements += group.elements;
-    sum.quantized += group.quantized;
-    sum.frozen += group.frozen;
-    sum.tensors += group.tensors;
-    for (const MatrixGroup& one : group.matrices) add_matrices(sum.matrices, one);
+  std::vector<ParameterGroup> cut = groups;
+  for (ParameterGroup& group : cut) {
+    group.over = cut_axes(mesh, group.over);
+    if (ways(group.over, mesh) == 1) group.over.clear();
+    group.reduced_inside = 0;
   }
-  std::vector<ParameterGroup> list;
-  for (auto& [over, group] : found)
-    if (group.elements > 0) list.push_back(std::move(group));
-  return list;
+  cut = by_axes(cut);
+  std::erase_if(cut, [](const ParameterGroup& group) { return group.elements <= 0; });
+  return cut;
 }
 
 std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups) {
@@ -85,6 +87,35 @@ std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups) {
   }
   std::erase_if(groups, [](const ParameterGroup& group) { return group.elements == 0; });
   return groups;
+}
+
+Target target_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kPass:
+    case ActionKind::kOffload:
+    case ActionKind::kFetch:
+      return Target::kUnits;
+    case ActionKind::kGather:
+    case ActionKind::kReduce:
+    case ActionKind::kOffloadGradients:
+      return Target::kBucket;
+    case ActionKind::kReduceCopies:
+      return Target::kCopies;
+    case ActionKind::kSend:
+    case ActionKind::kReceive:
+      return Target::kCrossing;
+    case ActionKind::kOptimizer:
+      return Target::kRole;
+    case ActionKind::kSync:
+      break;
+  }
+  return Target::kNone;
+}
+
+bool of_one_unit(const StateSharding& states, const Action& action) {
+  if (target_of(action.kind) != Target::kBucket) return false;
+  return action.kind == ActionKind::kGather ? states.gather != StateSharding::Gather::kEndOfStep
+                                            : states.reduce != StateSharding::Reduce::kEndOfStep;
 }
 
 Lane lane_of(const Action& action) {

@@ -68,10 +68,17 @@ struct ParameterGroup {
 /// \pre A group that has frozen weights has no trained weights that are quantized.
 std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups);
 
+/// The groups merged by the axes over which their gradients are reduced (`over`, ascending),
+/// whatever axes their gradients are also partial over.
+std::vector<ParameterGroup> by_axes(const std::vector<ParameterGroup>& groups);
+
 /// The groups merged by the axes over which ZeRO may cut them: `over` is the group's cut_axes(), or
 /// empty where these axes have a single rank. Ascending by `over`.
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh);
+/// Those groups of by_shards() that ZeRO can cut.
+std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups,
+                                       const std::vector<MeshAxis>& mesh);
 /// Elements in one rank's shard of the `count` elements of a group of by_shards() that ZeRO cuts.
 /// All shards are equal: the last one is padded.
 inline std::int64_t shard_of(std::int64_t count, const ParameterGroup& group,
@@ -133,6 +140,10 @@ struct TiedWeights {
   }
 };
 
+/// by_axes() of the parameters of a unit that reads a copy of the tie: all of them but the tie.
+std::vector<ParameterGroup> without_tie(const std::vector<ParameterGroup>& groups,
+                                        const TiedWeights& tie);
+
 /// A sharded model, cut into the pieces that the chunks of the roles take.
 struct PlannedModel {
   std::string name{};  ///< Names of the model and the strategy, for people.
@@ -152,8 +163,9 @@ struct PlannedModel {
   /// The unit's own parameters, one group for each `over`. A parameter that units of a role share
   /// belongs to the first of these units.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
-  /// The groups of by_shards(groups) that ZeRO can cut.
-  std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups) const;
+  std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups) const {
+    return plan::cut_groups(groups, mesh);
+  }
   /// Whether several ranks hold copies of the group's parameters and add up their gradients.
   bool is_copied(const ParameterGroup& group) const { return ways(group.over, mesh) > 1; }
 };
@@ -176,6 +188,17 @@ enum class ActionKind : std::uint8_t {
   kOffloadGradients,  ///< Copies the reduced gradients of a bucket to the host.
   kSync,  ///< The host waits for `after` or, if that is empty, for all that was issued before.
 };
+
+/// What the actions of a kind work on.
+enum class Target : std::uint8_t {
+  kUnits,     ///< Action::units.
+  kBucket,    ///< The bucket Action::what.
+  kCopies,    ///< The entry Action::what of StepPlan::copies.
+  kCrossing,  ///< The crossing Action::what.
+  kRole,      ///< All that the role holds.
+  kNone,
+};
+Target target_of(ActionKind kind);
 
 /// Actions of one lane run in the order of issue. Lanes are the Program's streams, and the host.
 enum class Lane : std::uint8_t {
@@ -245,8 +268,11 @@ inline bool completes_gradients(const Action& pass) {
          pass.part != PassPart::kInput;
 }
 inline bool is_transfer(const Action& action) {
-  return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+  return target_of(action.kind) == Target::kCrossing;
 }
+/// Whether the action works on the bucket of one unit beside the unit's passes, rather than on that
+/// of all units of a role at once.
+bool of_one_unit(const StateSharding& states, const Action& action);
 
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {

@@ -65,25 +65,20 @@ class RoleCheck {
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       bool known = within(it.chunk, role_.chunks) && units_within(it.units);
-      switch (it.kind) {
-        case ActionKind::kGather:
-        case ActionKind::kReduce:
-        case ActionKind::kOffloadGradients:
+      switch (target_of(it.kind)) {
+        case Target::kBucket:
           known = known && within(it.what, plan_.buckets) &&
                   std::ranges::all_of(bucket(it).units, units_within);
           break;
-        case ActionKind::kReduceCopies:
+        case Target::kCopies:
           known = known && within(it.what, plan_.copies);
           break;
-        case ActionKind::kSend:
-        case ActionKind::kReceive:
+        case Target::kCrossing:
           known = known && within(it.what, plan_.crossings);
           break;
-        case ActionKind::kPass:
-        case ActionKind::kOptimizer:
-        case ActionKind::kOffload:
-        case ActionKind::kFetch:
-        case ActionKind::kSync:
+        case Target::kUnits:
+        case Target::kRole:
+        case Target::kNone:
           break;
       }
       if (!known) return at(3, id, "names a chunk, units or an entry that the plan has not");

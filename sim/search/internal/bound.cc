@@ -142,7 +142,6 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
   if (splits_backward(strategy) || strategy.overlap_experts ||
       !schedule::find_schedule(strategy.schedule)->may_block)
     return std::optional<DataStream>();
-  using Kind = TimedAction::Kind;
   DataStream data;
   std::vector<Seconds> all;
   std::vector<Seconds> delays;
@@ -156,15 +155,16 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
           action.role < 0 ? nullptr : stages[static_cast<std::size_t>(action.role)];
       LeastTime least;
       const bool is_first = action.role <= 0;  // stages after the first need not wait for it
-      if (is_first && (action.kind == Kind::kGather || action.kind == Kind::kReduce ||
-                       action.kind == Kind::kGatherAll || action.kind == Kind::kReduceAll)) {
+      if (is_first && target_of(action.kind) == plan::Target::kBucket &&
+          action.segment != Segment::kAhead) {
         FORESHARD_ASSIGN(least, layout.least_of(action, stage));
       }
       times.push_back(least.time.in_base());
       own_delays.push_back(least.held.delay.in_base());
       data.held.share = std::max(data.held.share, least.held.share);
       around.push_back(!is_first ? 0
-                       : action.kind == Kind::kOptimizer
+                       : action.kind == plan::ActionKind::kOptimizer &&
+                               action.segment != Segment::kAhead
                            ? layout.optimizer_kernels(*stage).fastest.in_base()
                            : times.back());
     }
@@ -239,7 +239,7 @@ Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
       if (count == 0) continue;
       length += Seconds::from_base(count * data->least[i]);
       beside -= Seconds::from_base(count * data->delays[i]);
-      if (timed_actions[i].kind != TimedAction::Kind::kPass) continue;
+      if (timed_actions[i].kind != plan::ActionKind::kPass) continue;
       const auto sum_of = [&](Seconds PassTime::*part) {
         return of_chunk(passes.front(), timed_actions[i].units, [&](const PassTimes& of) {
           return (timed_actions[i].direction == Direction::kForward ? of.forward : of.backward).*

@@ -19,6 +19,7 @@
 #include "sim/search/internal/shape.h"
 #include "sim/search/internal/times.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/lower/action_blocks.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
@@ -43,6 +44,10 @@ struct StageHolds {
 };
 
 BlockTimes by_block(const ModelTimes& times);
+
+/// Whether the task of such an action is part of Segment::kAhead: the copy of a shard from the host
+/// before its gather; the norm of all gradients, in the block of the optimizer.
+bool is_ahead(plan::ActionKind kind, const program::Task& task);
 
 class StrategyLayout {
  public:
@@ -83,6 +88,13 @@ class StrategyLayout {
                                         std::int32_t devices) const;
   Result<WorkTimes> work_times(const Works& works, std::int32_t devices) const;
 
+  /// Durations of an action, once they were asked for.
+  struct KnownTimes {
+    TimedAction action{};
+    std::optional<Seconds> time{};
+    std::optional<LeastTime> least{};
+  };
+
   /// One kind of stage of the layout.
   class Stage {
    public:
@@ -97,7 +109,7 @@ class StrategyLayout {
     Bytes memory_;
     Bytes at_step_;
     std::vector<plan::ParameterGroup> groups_;
-    std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
+    std::vector<KnownTimes> known_{};
     std::optional<TimeRange> optimizer_{};  // the optimizer's kernels alone
   };
   /// \param holds  what the stage holds; `units` by block. `strategy` has this layout, and its
@@ -117,8 +129,8 @@ class StrategyLayout {
   Result<Seconds> time_of(const TimedAction& action, Stage* stage);
   /// stage -> least time of the transfers from the first stage to it and back.
   Result<const std::vector<Seconds>*> least_round_trips();
-  /// The least time of the communication of a gather of parameters or a reduction of gradients.
-  Result<LeastTime> least_of(const TimedAction& action, const Stage* stage);
+  /// The least time of the communication on the data stream of an action on a bucket.
+  Result<LeastTime> least_of(const TimedAction& action, Stage* stage);
   /// The optimizer's kernels, without its communication.
   const TimeRange& optimizer_kernels(Stage& stage);
 
@@ -132,44 +144,17 @@ class StrategyLayout {
   Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
   void find_like_blocks();
   bool gathers_use_host_links();
-  Result<Seconds> computed_time(const TimedAction& action, Stage* stage);
-  program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
-                            const Attribute& to) const;
-  program::Block reduction(const TimedAction& action, const Stage* stage);
-  // The gradients of groups that are reduced over the same axes.
-  struct Reduced {
-    std::int64_t count = 0;
-    std::vector<Axis> over{};
-  };
-  static Reduced reduced(const ParameterGroups& groups, const ParameterGroups& of,
-                         std::int32_t place);
-  Reduced reduced(const TimedAction& action, const Stage* stage);
-  // Copies between device and host.
-  Result<Seconds> copy(program::CollectiveKind kind, Bytes bytes);
-  Result<Seconds> gradient_copy(std::int64_t count, const std::vector<Axis>& over);
-  std::int64_t reduced_elements(std::int64_t count, const std::vector<Axis>& over) const;
-  std::int64_t updated_elements(const Stage& stage) const;
-  program::Block gathering(const plan::ParameterGroup& group) const;
-  Result<Seconds> gathering(const TimedAction& action);
-  Result<Seconds> shards_from_host(const TimedAction& action);
-  Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
+  KnownTimes& known_of(const TimedAction& action, Stage* stage);
+  // What an action works on, with the sizes of this layout.
+  lower::Subject subject_of(const TimedAction& action, const Stage* stage);
+  plan::Bucket bucket_of(const TimedAction& action, const Stage* stage);
+  plan::GradientCopies copies_of(const TimedAction& action, const Stage* stage);
+  lower::Subject step_of(const Stage& stage) const;
+  Result<Seconds> computed_time(const TimedAction& action, const Stage* stage);
+  Result<Seconds> time_of(const program::Communication& what, const TimedAction& action);
   Bytes bytes_sent();
-  Result<Seconds> transfer_time(std::int32_t kind);
-  Result<Seconds> copies_time(const ParameterGroups& groups, std::int32_t place);
-  Result<Seconds> norm_time();
-  Result<Seconds> update_time(Stage& stage);
   void tell_stages_apart();
   std::int32_t stage_with(std::int32_t devices) const;
-  Seconds slowest(const std::vector<Pass>& passes);
-  Seconds cast_time(std::int64_t shard);
-  ParameterGroups own_groups(std::int32_t block);
-  ParameterGroups cut(const ParameterGroups& groups) const;
-  // The `place`-th sharded group, with only the parameters that the optimizer updates.
-  plan::ParameterGroup updated(const ParameterGroups& groups, std::int32_t place) const;
-  std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
-    return plan::shard_of(count, group, mesh_);
-  }
-  DType gradient_dtype() const;
 
   Strategy strategy_;
   const Model& model_;
@@ -179,6 +164,8 @@ class StrategyLayout {
   Seconds launch_;
   std::vector<MeshAxis> mesh_;
   StateSharding states_;
+  lower::ActionBlocks actions_;
+  std::vector<lower::Boundary> boundaries_;  // filled when first asked for
   std::vector<std::int32_t> devices_of_stages_;
   bool stages_differ_ = false;  // in the groups that they communicate over
   bool copies_ahead_ = false;
@@ -187,9 +174,9 @@ class StrategyLayout {
   std::map<std::int32_t, const ModelTimes*> passes_;  // set of device kinds -> passes
   std::vector<Transfer> transfers_;                   // index: kind
   std::vector<Seconds> least_round_trips_;            // filled when first asked for
+  Kinds kinds_;                                       // of the devices of all stages
   std::deque<Stage> stages_;
-  // Durations of actions without a stage.
-  std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;
+  std::vector<KnownTimes> known_;  // of actions without a stage
 };
 
 /// The bytes that passes through the block keep, hold and work with.

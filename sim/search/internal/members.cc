@@ -214,7 +214,7 @@ Status FamilyMembers::find_times() {
     for (std::size_t i = 0; i < timed.timed_actions.size(); ++i) {
       const TimedAction& action = timed.timed_actions[i];
       const auto of_class = static_cast<std::size_t>(action.role);
-      if (action.kind == TimedAction::Kind::kPass) {
+      if (action.kind == plan::ActionKind::kPass) {
         const bool varies = action.direction == Direction::kBackward &&
                             std::ranges::any_of(recomputed_, [&](std::int32_t block) {
                               return action.units[static_cast<std::size_t>(block)] > 0;

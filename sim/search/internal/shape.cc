@@ -18,8 +18,7 @@ using plan::ActionKind;
 using plan::StepPlan;
 
 using plan::kLanes;
-
-using Kind = TimedAction::Kind;
+using plan::Target;
 
 // Makes nodes role by role; PlanShape later puts them in an order in which they can be walked.
 class Compiler {
@@ -28,8 +27,7 @@ class Compiler {
       : plan_(plan),
         classes_(classes),
         outside_(outside),
-        of_bucket_(plan.buckets.size() * kForms, -1),
-        of_copies_(plan.copies.size(), -1),
+        of_bucket_(plan.buckets.size()),
         of_crossing_(plan.crossings.size() * kDirections, -1) {
     for (const plan::Role& role : plan.roles)
       for (const plan::PassSlot& slot : role.slots)
@@ -42,7 +40,9 @@ class Compiler {
       bool trains = false;
       for (const plan::Role& role : plan_.roles)
         trains = trains || std::ranges::any_of(role.actions, is_optimizer);
-      if (trains) norm_node_ = add(number_of({.kind = Kind::kNorm}));
+      if (trains)
+        norm_node_ =
+            add(number_of({.kind = ActionKind::kOptimizer, .segment = Segment::kAhead, .role = 0}));
     }
     for (std::size_t role = 0; role < plan_.roles.size(); ++role) compile(role);
   }
@@ -66,7 +66,6 @@ class Compiler {
     std::int32_t next;
   };
   static constexpr std::size_t kDirections = 2;
-  static constexpr std::size_t kForms = 4;  // forms of an action on a bucket: kind and direction
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool is_optimizer(const Action& action) { return action.kind == ActionKind::kOptimizer; }
@@ -111,76 +110,75 @@ class Compiler {
   // `behind`: for a pass of one unit, as in Work.
   std::int32_t work_of(const Action& action, std::int32_t role, std::int32_t behind, bool beside) {
     const std::int32_t of_class = classes_.of_stage[index(role)];
-    const auto form = static_cast<std::size_t>(action.direction);
-    const auto remembered = [&](std::int32_t& number, auto make) {
-      if (number < 0) number = number_of(make());
-      return number;
-    };
-    switch (action.kind) {
-      case ActionKind::kPass: {
-        const Work work{.kind = Kind::kPass,
-                        .direction = action.direction,
-                        .part = action.part,
-                        .role = of_class,
-                        .units = like(role, action.chunk, action.units),
-                        .behind = behind,
-                        .beside = beside};
-        // The work is mostly the same as of some action not far before.
-        for (std::int32_t& recent : recent_)
-          if (recent >= 0 && works_[index(recent)] == work) return recent;
-        return recent_[next_recent_++ % recent_.size()] = number_of(work);
+    switch (target_of(action.kind)) {
+      case Target::kUnits:
+        return action.kind == ActionKind::kPass
+                   ? of_pass({.kind = ActionKind::kPass,
+                              .direction = action.direction,
+                              .part = action.part,
+                              .role = of_class,
+                              .units = like(role, action.chunk, action.units),
+                              .behind = behind,
+                              .beside = beside})
+                   : number_of({.kind = action.kind,
+                                .units = like(role, action.chunk, {action.units.first, 1})});
+      case Target::kBucket: {
+        auto& known = of_bucket_[index(action.what)];
+        const auto is_same = [&](std::int32_t work) {
+          return works_[index(work)].kind == action.kind &&
+                 works_[index(work)].direction == action.direction;
+        };
+        const auto it = std::ranges::find_if(known, is_same);
+        if (it != known.end()) return *it;
+        known.push_back(number_of(of_bucket(action, role)));
+        return known.back();
       }
-      case ActionKind::kGather:
-        return remembered(of_bucket_[index(action.what) * kForms + form], [&] {
-          return of_bucket(action, role, Kind::kGather, Kind::kGatherAll,
-                           plan_.states.gather == StateSharding::Gather::kEndOfStep);
-        });
-      case ActionKind::kReduce:
-        return remembered(of_bucket_[index(action.what) * kForms + kDirections + form], [&] {
-          return of_bucket(action, role, Kind::kReduce, Kind::kReduceAll,
-                           plan_.states.reduce == StateSharding::Reduce::kEndOfStep);
-        });
-      case ActionKind::kReduceCopies:
-        return remembered(of_copies_[index(action.what)],
-                          [&] { return of_copies(action, of_class); });
-      case ActionKind::kSend:
-      case ActionKind::kReceive:
-        return remembered(of_crossing_[index(action.what) * kDirections + form],
-                          [&] { return of_transfer(action); });
-      case ActionKind::kOptimizer:
-        return number_of({.kind = Kind::kOptimizer, .role = of_class});
-      case ActionKind::kOffload:
-      case ActionKind::kFetch:
-        return number_of(
-            {.kind = action.kind == ActionKind::kOffload ? Kind::kOffload : Kind::kFetch,
-             .units = like(role, action.chunk, {action.units.first, 1})});
-      case ActionKind::kOffloadGradients:
-        return number_of(of_bucket(action, role, Kind::kOffloadGradients,
-                                   Kind::kOffloadAllGradients,
-                                   plan_.states.reduce == StateSharding::Reduce::kEndOfStep));
-      case ActionKind::kSync:
+      case Target::kCopies:
+        return number_of(of_copies(action, of_class));
+      case Target::kCrossing: {
+        std::int32_t& known = of_crossing_[index(action.what) * kDirections +
+                                           static_cast<std::size_t>(action.direction)];
+        if (known < 0) known = number_of(of_transfer(action));
+        return known;
+      }
+      case Target::kRole:
+        return number_of({.kind = action.kind, .segment = Segment::kBehind, .role = of_class});
+      case Target::kNone:
         break;
     }
-    return remembered(sync_, [] { return Work{.kind = Kind::kSync}; });
+    if (sync_ < 0) sync_ = number_of({.kind = ActionKind::kSync});
+    return sync_;
   }
 
-  Work of_bucket(const Action& action, std::int32_t role, Kind one, Kind all, bool at_end) const {
-    Work work{.kind = at_end ? all : one, .direction = action.direction};
-    if (at_end)
-      work.role = classes_.of_stage[index(role)];
-    else
+  // The work is mostly the same as of some action not far before.
+  std::int32_t of_pass(const Work& work) {
+    for (std::int32_t& recent : recent_)
+      if (recent >= 0 && works_[index(recent)] == work) return recent;
+    return recent_[next_recent_++ % recent_.size()] = number_of(work);
+  }
+
+  Work of_bucket(const Action& action, std::int32_t role) const {
+    const bool gathers_ahead = outside_.copies_ahead && action.kind == ActionKind::kGather &&
+                               (action.takes & plan::kWhole) != 0;
+    Work work{.kind = action.kind,
+              .direction = action.direction,
+              .segment = gathers_ahead ? Segment::kBehind : Segment::kAll};
+    const bool is_one = of_one_unit(plan_.states, action);
+    if (is_one)
       work.units = like(role, {bucket(action).units.front().first, 1});
-    work.other = group_of(action, at_end ? role : -1);
+    else
+      work.role = classes_.of_stage[index(role)];
+    work.other = group_of(action, is_one ? -1 : role);
     return work;
   }
 
   Work of_copies(const Action& action, std::int32_t of_class) const {
     const plan::GradientCopies& copies = plan_.copies[index(action.what)];
-    if (copies.roles.size() > 1) return {.kind = TimedAction::Kind::kTie};
+    if (copies.roles.size() > 1) return {.kind = action.kind};
     const auto is_earlier = [&](const plan::GradientCopies& other) {
       return other.roles == copies.roles;
     };
-    return {.kind = TimedAction::Kind::kCopies,
+    return {.kind = action.kind,
             .role = of_class,
             .other = static_cast<std::int32_t>(std::count_if(
                 plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
@@ -189,7 +187,7 @@ class Compiler {
   Work of_transfer(const Action& action) const {
     const plan::Crossing& crossing = plan_.crossings[index(action.what)];
     const bool is_forward = action.direction == Direction::kForward;
-    return {.kind = Kind::kTransfer,
+    return {.kind = ActionKind::kReceive,
             .other = is_forward ? crossing.from_role : crossing.to_role,
             .to = is_forward ? crossing.to_role : crossing.from_role};
   }
@@ -276,10 +274,9 @@ class Compiler {
       const std::int32_t own = node_of_[id] = node_of(
           action,
           work_of(action, role_number, behind, action.kind == ActionKind::kPass && beside[id]));
-      if (outside_.copies_ahead && action.kind == ActionKind::kGather &&
-          (action.takes & plan::kWhole) != 0) {
-        Work copy = works_[index(nodes_[index(own)].work)];
-        copy.kind = Kind::kFromHost;
+      if (Work copy = works_[index(nodes_[index(own)].work)];
+          copy.kind == ActionKind::kGather && copy.segment == Segment::kBehind) {
+        copy.segment = Segment::kAhead;
         const std::int32_t copied = add(number_of(copy));
         put(copied, static_cast<std::size_t>(plan::Lane::kFromHost), action);
         wait(own, copied);
@@ -310,9 +307,8 @@ class Compiler {
   std::vector<std::int32_t> node_of_;  // action of the role at hand -> node
   std::vector<Work> works_;
   std::map<Work, std::int32_t> known_;
-  // Works that were met before: by bucket, by entry of `copies`, by crossing; -1: none.
-  std::vector<std::int32_t> of_bucket_;
-  std::vector<std::int32_t> of_copies_;
+  // Works that were met before: bucket -> works, [crossing][direction] -> work; -1: none.
+  std::vector<std::vector<std::int32_t>> of_bucket_;
   std::vector<std::int32_t> of_crossing_;
   std::int32_t sync_ = -1;
   std::array<std::int32_t, 4> recent_{-1, -1, -1, -1};  // recent works of passes
@@ -384,12 +380,13 @@ TimedAction timed_action_of(const Work& work, const Labels& labels,
   TimedAction timed{.kind = work.kind,
                     .direction = work.direction,
                     .part = work.part,
+                    .segment = work.segment,
                     .role = work.role,
                     .other = work.other,
                     .beside = work.beside};
-  if (work.kind == TimedAction::Kind::kTransfer) {
+  if (work.to >= 0) {
     timed.other = kind_of(work, transfers);
-  } else if (work.kind == TimedAction::Kind::kPass) {
+  } else if (work.kind == ActionKind::kPass) {
     timed.units = labels.counts(work.units);
     timed.follows = work.behind >= 0 && labels.block(work.behind) == labels.block(work.units.first);
   } else if (work.units.count > 0) {
@@ -488,7 +485,7 @@ Seconds PlanShape::around_passes(std::span<const double> times) const {
   };
   const auto time_of = [&](std::size_t node) { return times[work_of(node)]; };
   const auto is_pass = [&](std::size_t node) {
-    return graph_->works[work_of(node)].kind == Kind::kPass;
+    return graph_->works[work_of(node)].kind == ActionKind::kPass;
   };
   std::vector<double> end(count);
   double begin = 0;

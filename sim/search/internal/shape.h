@@ -54,40 +54,28 @@ struct StageClasses {
 /// \param devices  one set of device kinds per stage (RankDevices::set).
 StageClasses classes_of(const plan::StepPlan& plan, const std::vector<std::int32_t>& devices);
 
+/// The tasks of an action's block that a node stands for.
+enum class Segment : std::uint8_t {
+  kAll,
+  kAhead,   ///< Tasks that are a node of their own: see is_ahead() in layout.h.
+  kBehind,  ///< All other tasks.
+};
+
 /// What a node does, as far as its duration depends on it.
 struct TimedAction {
-  enum class Kind : std::uint8_t {
-    kPass,  ///< A pass through `units` on the stages of class `role`.
-    /// A gather of the parameters of a unit of block `block`, for a pass in `direction`: the
-    /// `other`-th of the groups that are sharded (PlannedModel::cut_groups).
-    kGather,
-    /// The copy of a rank's shard of these parameters from the host, before the gather.
-    kFromHost,
-    /// A reduction of gradients of a unit of block `block`: the `other`-th of reduced_over().
-    kReduce,
-    /// A gather of the parameters of all units of class `role`; `other` as in kGather.
-    kGatherAll,
-    /// A reduction of the gradients of all units of class `role`; `other` as in kReduce.
-    kReduceAll,
-    /// A reduction of the replicated parameters of class `role`: the `other`-th of their groups.
-    kCopies,
-    kTie,
-    kTransfer,             ///< A transfer of kind `other` (StrategyLayout::transfer_kind).
-    kOffload,              ///< A copy of the activations of a unit of block `block` to the host.
-    kFetch,                ///< The copy of such activations back from the host.
-    kOffloadGradients,     ///< A copy to the host of what kReduce leaves to one rank.
-    kOffloadAllGradients,  ///< A copy to the host of what kReduceAll leaves to one rank.
-    kSync,
-    kNorm,
-    kOptimizer,  ///< The optimizer's step on class `role`.
-  };
-  Kind kind = Kind::kPass;
+  plan::ActionKind kind = plan::ActionKind::kPass;  ///< A transfer is of kind kReceive.
   Direction direction = Direction::kForward;
   plan::PassPart part = plan::PassPart::kWhole;  ///< Used for passes.
+  Segment segment = Segment::kAll;
+  /// The class whose stages it runs on; -1: its duration does not depend on that, because it works
+  /// on one unit, or because several stages take part.
   std::int32_t role = -1;
-  std::int32_t block = -1;
+  std::int32_t block = -1;  ///< The block of its one unit; -1: it has all units of class `role`.
+  /// Place of its bucket's group: of a gather among those that are sharded
+  /// (PlannedModel::cut_groups), else in reduced_over(). Place of its entry among the copies of the
+  /// role. StrategyLayout::transfer_kind of a transfer.
   std::int32_t other = -1;
-  BlockCounts units{};  ///< block -> number of units.
+  BlockCounts units{};  ///< Of a pass: block -> number of units.
   /// For a pass of one unit: whether a pass of one unit of the same block ran right before it.
   bool follows = false;
   bool beside = false;  ///< Whether a pass alternates with a pass of another micro-batch.
@@ -96,12 +84,13 @@ struct TimedAction {
 
 /// What a node does, before the blocks of its units are filled in.
 struct Work {
-  TimedAction::Kind kind = TimedAction::Kind::kPass;
+  plan::ActionKind kind = plan::ActionKind::kPass;
   Direction direction = Direction::kForward;
   plan::PassPart part = plan::PassPart::kWhole;
+  Segment segment = Segment::kAll;
   std::int32_t role = -1;
   std::int32_t other = -1;
-  plan::UnitRange units{};  ///< The representative units of a pass, or of the bucket of one unit.
+  plan::UnitRange units{};  ///< The representative units of a pass, or the unit of another action.
   /// For a pass of one unit: the unit of the matching single-unit pass right before it (same
   /// direction, part, micro-batch and chunk); -1: none.
   std::int32_t behind = -1;

@@ -400,42 +400,19 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
   return ranks;
 }
 
-// Calls `add(communication, groups, ranks)` for each communication of a block.
-template <typename Add>
-static Status each_communication(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                                 Add add) {
-  for (const Task& task : block.tasks)
-    if (const auto* what = std::get_if<Communication>(&task.body))
-      FORESHARD_TRY(add(*what, groups_of(*what, mesh), ranks_of(mesh)));
-  return {};
-}
-
-Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                              CostCache& times) {
+Result<LeastTime> chain_least(const program::Block& block, lower::StreamIndex stream,
+                              const std::vector<MeshAxis>& mesh, CostCache& times) {
   LeastTime least;
-  const auto add = [&](const Communication& what, const RankGroups& groups,
-                       std::int64_t ranks) -> Status {
-    FORESHARD_ASSIGN(const LeastTime one, times.least(what.kind, what.bytes, groups, ranks));
+  for (const Task& task : block.tasks) {
+    const auto* const what = std::get_if<Communication>(&task.body);
+    if (what == nullptr || task.stream != lower::stream(stream)) continue;
+    FORESHARD_ASSIGN(const LeastTime one,
+                     times.least(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh)));
     least.time += one.time;
     least.held.delay += one.held.delay;
     least.held.share = std::max(least.held.share, one.held.share);
-    return {};
-  };
-  FORESHARD_TRY(each_communication(block, mesh, add));
+  }
   return least;
-}
-
-Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           CostCache& times) {
-  Seconds sum;
-  const auto add = [&](const Communication& what, const RankGroups& groups,
-                       std::int64_t ranks) -> Status {
-    FORESHARD_ASSIGN(const Seconds time, times.slower_end(what.kind, what.bytes, groups, ranks));
-    sum += time;
-    return {};
-  };
-  FORESHARD_TRY(each_communication(block, mesh, add));
-  return sum;
 }
 
 }  // namespace foreshard::search

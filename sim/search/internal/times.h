@@ -228,12 +228,9 @@ class CostCache {
 RankGroups groups_of(const program::Communication& what, const std::vector<MeshAxis>& mesh);
 std::int64_t ranks_of(const std::vector<MeshAxis>& mesh);
 
-/// The least time of the communication of `block`, whose tasks run one after another:
-/// CostCache::least.
-Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                              CostCache& times);
-/// The time of the same communication: CostCache::slower_end.
-Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           CostCache& times);
+/// The least time of the communication of `block` on one stream, where its tasks run one after
+/// another: CostCache::least.
+Result<LeastTime> chain_least(const program::Block& block, lower::StreamIndex stream,
+                              const std::vector<MeshAxis>& mesh, CostCache& times);
 
 }  // namespace foreshard::search

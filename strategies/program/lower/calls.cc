@@ -24,6 +24,7 @@ using plan::Action;
 using plan::ActionId;
 using plan::ActionKind;
 using plan::StepPlan;
+using plan::Target;
 using plan::UnitRange;
 using program::Block;
 using program::BlockId;
@@ -267,23 +268,16 @@ class Writer {
                                [](const plan::Role& role) { return !role.parameters.empty(); });
   }
 
-  static bool moves_bucket(const Action& action) {
-    return action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce ||
-           action.kind == ActionKind::kOffloadGradients;
-  }
-  static bool copies_activations(const Action& action) {
-    return action.kind == ActionKind::kOffload || action.kind == ActionKind::kFetch;
-  }
   // Whether the action belongs to the step rather than to a micro-batch.
   bool between_units(const Action& action) const {
-    return (moves_bucket(action) && !of_one_unit(plan_.states, action)) ||
-           action.kind == ActionKind::kReduceCopies || action.kind == ActionKind::kOptimizer ||
-           action.kind == ActionKind::kSync;
+    const Target target = target_of(action.kind);
+    return (target == Target::kBucket && !of_one_unit(plan_.states, action)) ||
+           target == Target::kCopies || target == Target::kRole || target == Target::kNone;
   }
   std::int32_t subject_of(const Action& action) const {
-    if (action.kind == ActionKind::kOptimizer)
-      return static_cast<std::int32_t>(from_ - plan_.roles.data());
-    if (copies_activations(action)) return unit(action.units.first).block;
+    const Target target = target_of(action.kind);
+    if (target == Target::kRole) return static_cast<std::int32_t>(from_ - plan_.roles.data());
+    if (target == Target::kUnits) return unit(action.units.first).block;
     return of_one_unit(plan_.states, action) ? unit(bucket(action).units.front().first).block
                                              : action.what;
   }
@@ -372,7 +366,7 @@ class Writer {
     Call one = between_units(action) ? Call{} : at(action);
     if (of_one_unit(plan_.states, action))
       one.first_layer = unit(bucket(action).units.front().first).layer;
-    if (copies_activations(action)) one.first_layer = unit(action.units.first).layer;
+    if (target_of(action.kind) == Target::kUnits) one.first_layer = unit(action.units.first).layer;
     write_call(id,
                BlockKey{.kind = action.kind,
                         .direction = action.direction,
@@ -381,7 +375,8 @@ class Writer {
                         .takes = action.takes,
                         .gives_back = action.gives_back,
                         .syncs = syncs,
-                        .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
+                        .over = target_of(action.kind) == Target::kBucket ? bucket(action).over
+                                                                          : std::vector<Axis>{}},
                std::move(one), action.after);
   }
 
@@ -390,12 +385,11 @@ class Writer {
     return Call{.chunk = action.chunk, .micro_batch = action.micro_batch};
   }
 
-  void write_call(std::size_t id, const BlockKey& subject, Call call,
+  void write_call(std::size_t id, const BlockKey& key, Call call,
                   const std::vector<ActionId>& after) {
-    const auto [found, is_new] = block_of_.emplace(subject, BlockId{});
+    const auto [found, is_new] = block_of_.emplace(key, BlockId{});
     if (is_new)
-      found->second =
-          add(block_for(plan_, strategy_, blocks_, *from_, from_->actions[id], subject));
+      found->second = add(block_for(plan_, strategy_, blocks_, *from_, from_->actions[id], key));
     call.block = found->second;
     for (const ActionId earlier : after) {
       const std::int32_t awaited = call_of_[static_cast<std::size_t>(earlier)];

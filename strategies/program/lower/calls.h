@@ -9,19 +9,10 @@
 
 #include "strategies/parallelism/strategy.h"
 #include "strategies/plan/step_plan.h"
+#include "strategies/program/lower/action_blocks.h"
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
-
-/// A tensor that one piece of the model hands to the next.
-struct Boundary {
-  std::vector<std::int64_t> shape{};
-  DType dtype = DType::kBf16;
-  Attribute lies{};          ///< Layout over the ranks.
-  Attribute sent{};          ///< Layout while it is sent.
-  bool has_gradient = true;  ///< The piece that reads it hands its gradient back.
-  bool operator==(const Boundary&) const = default;
-};
 
 /// What the Program runs for the blocks of a plan.
 struct PlannedBlocks {
@@ -42,7 +33,7 @@ struct PlannedBlocks {
 program::Program program_of(const plan::StepPlan& plan, const Strategy& strategy,
                             const PlannedBlocks& blocks, Seconds launch_time);
 
-/// Key of a block of the Program: actions with equal subjects share a block.
+/// Key of a block of the Program: actions with equal keys share a block.
 struct BlockKey {
   plan::ActionKind kind = plan::ActionKind::kPass;
   Direction direction = Direction::kForward;
@@ -61,10 +52,6 @@ struct BlockKey {
 /// The block of one action of `role`.
 program::Block block_for(const plan::StepPlan& plan, const Strategy& strategy,
                          const PlannedBlocks& blocks, const plan::Role& role,
-                         const plan::Action& action, const BlockKey& subject);
-
-/// Whether a gather or reduction moves the bucket of one unit beside the unit's passes, rather than
-/// all units of a role at once.
-bool of_one_unit(const StateSharding& states, const plan::Action& action);
+                         const plan::Action& action, const BlockKey& key);
 
 }  // namespace foreshard::lower

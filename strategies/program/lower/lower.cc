@@ -147,7 +147,8 @@ Result<program::Program> lower_shares(const Model& model, const Strategy& strate
   return program;
 }
 
-// Calls `visit` with each distinct block of a stage and how often the stage has it.
+// Calls `visit` with the place of each distinct block of a stage in LoweredModel::all(), and how
+// often the stage has it.
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
@@ -159,12 +160,12 @@ void visit_blocks(const Strategy& strategy, const Model& model, const LoweredMod
       layers[variant] += layers_of_pieces[static_cast<std::size_t>(piece)][variant];
     has_head = has_head || piece == strategy.stages() - 1;
   });
-  if (stage == 0) visit(blocks.embedding, 1);
-  for (std::size_t variant = 0; variant < layers.size(); ++variant)
-    if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
-  if (!has_head) return;
-  for (const LoweredBlock& prediction : blocks.predictions) visit(prediction, 1);
-  visit(blocks.head, 1);
+  std::size_t block = 0;
+  if (stage == 0) visit(block, 1);
+  for (const std::int64_t times : layers)
+    if (++block; times > 0) visit(block, times);
+  for (std::size_t behind = 0; has_head && behind <= blocks.predictions.size(); ++behind)
+    visit(++block, 1);
 }
 
 // The gradient tensors that autograd expects although products add up gradients themselves
@@ -173,8 +174,9 @@ Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const Lowe
                         std::int64_t stage) {
   if (!strategy.framework->keeps_gradient_placeholders) return {};
   std::map<std::vector<std::int64_t>, Bytes> shapes;
-  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t) {
-    shapes.insert(block.placeholders.begin(), block.placeholders.end());
+  const auto all = blocks.all();
+  visit_blocks(strategy, model, blocks, stage, [&](std::size_t block, std::int64_t) {
+    shapes.insert(all[block]->placeholders.begin(), all[block]->placeholders.end());
   });
   Bytes sum;
   for (const auto& [shape, bytes] : shapes) sum += bytes;
@@ -197,6 +199,13 @@ Bytes room_for_gradients(const Strategy& strategy, const Model& model, const Low
       last = std::max(last, block.transient_backward);
   });
   return std::max(0_B, room + blocks.head.transient_backward - last);
+}
+
+// The embedding's table, which units behind the layers read too.
+plan::TiedWeights table_of(const Model& model, const LoweredModel& blocks) {
+  return {.over = copy_axes(blocks.mesh),
+          .elements = blocks.head.largest_parameter,
+          .is_frozen = model.freezes_embedding()};
 }
 
 // The residual stream of a micro-batch on one rank, in its layout between two blocks.
@@ -258,22 +267,17 @@ plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
   parts.pieces.front() = {0, parts.pieces.front().count + 1};
   parts.pieces.back().count += last_block - first_prediction + 1;
   if (const auto readers = static_cast<std::int32_t>(model.tables_behind()); readers > 0)
-    parts.tie = plan::TiedWeights{.first_unit = 0,
-                                  .others = {next, readers},
-                                  .over = copy_axes(blocks.mesh),
-                                  .elements = blocks.head.largest_parameter,  // the table
-                                  .is_frozen = model.freezes_embedding()};
+    (parts.tie = table_of(model, blocks))->others = {next, readers};
   return parts;
 }
 
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy) {
-  const std::vector<Axis> split_over = split_axes(blocks.mesh);
   return {.blocks = blocks.all(),
           .boundaries = {{{.shape = blocks.boundary_shape,
                            .dtype = strategy.precision,
                            .lies = blocks.boundary,
                            .sent = blocks.boundary_sent}}},
-          .split_over = {split_over.begin(), split_over.end()}};
+          .split_over = split_over(blocks.mesh)};
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
@@ -312,8 +316,8 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
 std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
                                                   const LoweredModel& blocks, std::int64_t stage) {
   std::vector<plan::ParameterGroup> groups;
-  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t times) {
-    for (plan::ParameterGroup group : block.parameters) {
+  visit_blocks(strategy, model, blocks, stage, [&](std::size_t block, std::int64_t times) {
+    for (plan::ParameterGroup group : own_groups(strategy, model, blocks, block)) {
       group.elements *= times;
       group.quantized *= times;
       group.frozen *= times;
@@ -322,31 +326,23 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       groups.push_back(std::move(group));
     }
   });
-  // Each prediction module and a tied head count the table that they read, but a stage has it once:
-  // a group of negative size takes the repetitions off. With one stage, all of them share the
-  // embedding's table; else the first of them on the last stage holds a copy.
-  const std::int64_t last = last_stage(strategy);
-  const std::int64_t more = stage != last ? 0 : model.tables_behind() - (last == 0 ? 0 : 1);
-  if (more > 0) {
-    const std::int64_t again = -more * blocks.head.largest_parameter;
-    const bool counts_tensors =
-        rule_of(strategy.optimizer).whole_tensors && !model.freezes_embedding();
-    groups.push_back({.over = copy_axes(blocks.mesh),
-                      .elements = again,
-                      .frozen = model.freezes_embedding() ? again : 0,
-                      .tensors = counts_tensors ? -more : 0});
-  }
   return groups;
 }
 
-bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
-                         const LoweredBlock& block) {
-  const bool is_head = &block == &blocks.head;
-  const bool is_prediction = std::ranges::any_of(
-      blocks.predictions, [&](const LoweredBlock& one) { return &one == &block; });
-  if (!is_prediction && !(is_head && model.ties_head())) return false;
-  const LoweredBlock& first = blocks.predictions.empty() ? blocks.head : blocks.predictions.front();
-  return last_stage(strategy) == 0 || &block != &first;
+std::vector<plan::ParameterGroup> own_groups(const Strategy& strategy, const Model& model,
+                                             const LoweredModel& blocks, std::size_t block) {
+  const auto all = blocks.all();
+  const std::vector<plan::ParameterGroup>& groups = all[block]->parameters;
+  const auto readers = static_cast<std::size_t>(model.tables_behind());
+  const std::size_t first = all.size() - blocks.predictions.size() - 1;
+  const bool reads = block >= first && block < first + readers;
+  if (!reads || (last_stage(strategy) != 0 && block == first)) return plan::by_axes(groups);
+  return plan::without_tie(groups, table_of(model, blocks));
+}
+
+std::set<Axis> split_over(const std::vector<MeshAxis>& mesh) {
+  const std::vector<Axis> axes = split_axes(mesh);
+  return {axes.begin(), axes.end()};
 }
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,

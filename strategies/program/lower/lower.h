@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -62,9 +63,13 @@ ElementBytes element_bytes(const Strategy& strategy);
 std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
                                                   const LoweredModel& blocks, std::int64_t stage);
 
-/// Whether the block reads the embedding's table and an earlier block of its stage holds the table.
-bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
-                         const LoweredBlock& block);
+/// plan::PlannedModel::own_groups() of the units of a block; `block`: its place in
+/// LoweredModel::all().
+std::vector<plan::ParameterGroup> own_groups(const Strategy& strategy, const Model& model,
+                                             const LoweredModel& blocks, std::size_t block);
+
+/// The axes over which a transformer's parameters are split.
+std::set<Axis> split_over(const std::vector<MeshAxis>& mesh);
 
 /// What resident memory follows from.
 struct HeldParts {

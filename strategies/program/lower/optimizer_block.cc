@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "strategies/parallelism/state_sharding.h"
@@ -37,6 +38,23 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
   }
   const auto last = static_cast<std::int32_t>(step.tasks.size()) - 1;
   step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
+}
+
+// Appends an exchange as a series of tasks; the first waits for `after`. Returns the last task, or
+// nothing if no communication is needed.
+std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateExchange& exchange,
+                                            const std::vector<MeshAxis>& mesh,
+                                            std::vector<std::int32_t> after) {
+  Attribute from = replicated(1);
+  if (exchange.sums) {
+    from.partial = sums_over(exchange.axes);
+  } else {
+    from.dims[0] = exchange.axes;
+  }
+  const std::int64_t count =
+      exchange.sums ? exchange.elements : padded(exchange.elements, exchange.axes, mesh);
+  return append_reshard(block, std::string(exchange.name), {count}, exchange.dtype, from,
+                        replicated(1), mesh, stream(kDataStream), std::move(after));
 }
 
 // append_exchange, with a buffer for what the exchange gathers.
@@ -113,21 +131,6 @@ std::vector<UpdateStep> update_steps(const Strategy& strategy, const std::vector
                               .tensors = group.tensors,
                               .matrices = group.matrices});
   return rule_of(strategy.optimizer).steps(update);
-}
-
-std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateExchange& exchange,
-                                            const std::vector<MeshAxis>& mesh,
-                                            std::vector<std::int32_t> after) {
-  Attribute from = replicated(1);
-  if (exchange.sums) {
-    from.partial = sums_over(exchange.axes);
-  } else {
-    from.dims[0] = exchange.axes;
-  }
-  const std::int64_t count =
-      exchange.sums ? exchange.elements : padded(exchange.elements, exchange.axes, mesh);
-  return append_reshard(block, std::string(exchange.name), {count}, exchange.dtype, from,
-                        replicated(1), mesh, stream(kDataStream), std::move(after));
 }
 
 program::Block optimizer_block(std::string name, const Strategy& strategy,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/graph/attribute.h"
@@ -17,11 +17,6 @@ namespace foreshard::lower {
 /// The steps of the strategy's optimizer on a rank that holds these groups of plan::by_shards().
 std::vector<UpdateStep> update_steps(const Strategy& strategy, const std::vector<MeshAxis>& mesh,
                                      const std::vector<plan::ParameterGroup>& groups);
-/// Appends the communication of one such step as a series of tasks; the first waits for `after`.
-/// \return the index of the last task added, or nothing if no communication is needed.
-std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateExchange& exchange,
-                                            const std::vector<MeshAxis>& mesh,
-                                            std::vector<std::int32_t> after);
 
 /// Parameters of one device that a step updates.
 struct UpdatedShare {

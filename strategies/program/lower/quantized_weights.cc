@@ -43,14 +43,6 @@ std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
   return count - quantized + std::llround(share * static_cast<double>(quantized));
 }
 
-std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
-  if (strategy.quantization == Quantization::kNone || count == 0) return {};
-  // Weights lie in one flat buffer: rows of any length do.
-  const std::int64_t columns = std::gcd(count, std::int64_t{1024});
-  return quantize_kernels(recipe_of_weights(strategy.quantization), count / columns, columns,
-                          strategy.precision);
-}
-
 std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGroup& group,
                               const std::vector<MeshAxis>& mesh) {
   const StateSharding states = state_sharding(strategy);
@@ -71,7 +63,11 @@ std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, st
 
 void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
                          StreamIndex where, bool optimizer) {
-  for (const Pass& pass : weight_casts(strategy, count))
+  if (strategy.quantization == Quantization::kNone || count == 0) return;
+  // Weights lie in one flat buffer: rows of any length do.
+  const std::int64_t columns = std::gcd(count, std::int64_t{1024});
+  for (const Pass& pass : quantize_kernels(recipe_of_weights(strategy.quantization),
+                                           count / columns, columns, strategy.precision))
     block.tasks.push_back({.name = "quantize weights",
                            .body = Kernel{pass},
                            .stream = stream(where),

@@ -28,10 +28,8 @@ std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGro
                               const std::vector<MeshAxis>& mesh);
 /// How many weights a rank casts whenever they are gathered for a pass (ZeRO 3).
 std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard);
-/// The kernels that make the copies of `count` weights that products read, by the strategy's
-/// recipe.
-std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count);
-/// Appends weight_casts() as tasks on the stream `where`; `optimizer`: booked under the optimizer.
+/// Appends the kernels that make the copies of `count` weights that products read, by the
+/// strategy's recipe, on the stream `where`; `optimizer`: booked under the optimizer.
 void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
                          StreamIndex where, bool optimizer);
 

@@ -27,7 +27,7 @@ Compiled compiled(const Strategy& strategy, std::int32_t layers, ExecutionTraits
 std::vector<double> times_of(const PlanShape& shape, double forward) {
   std::vector<double> times;
   for (const Work& work : shape.works())
-    times.push_back(work.kind != TimedAction::Kind::kPass   ? 0
+    times.push_back(work.kind != plan::ActionKind::kPass    ? 0
                     : work.direction == Direction::kForward ? forward
                                                             : 2 * forward);
   return times;
@@ -57,7 +57,7 @@ TEST(PlanShape, WalksOneForwardOneBackward) {
   auto [labels, classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
   EXPECT_DOUBLE_EQ(shape.walk(times_of(shape, 1)) / 1_s, (8 + 3) * 3);
   // Its works are those of classes: a forward and a backward pass of each.
-  EXPECT_EQ(std::ranges::count(shape.works(), TimedAction::Kind::kPass, &Work::kind), 3 * 2);
+  EXPECT_EQ(std::ranges::count(shape.works(), plan::ActionKind::kPass, &Work::kind), 3 * 2);
 }
 
 TEST(PlanShape, KnowsThePathThatItWalked) {
@@ -77,26 +77,30 @@ TEST(PlanShape, CopiesFromTheHostTakeTurns) {
   Strategy strategy = plan::tiny_strategy(1, 2);
   plan::set_data(strategy, 2, 3);
   strategy.offload_activation_layers = 2;
-  const auto counted = [](const PlanShape& shape, TimedAction::Kind kind) {
+  using plan::ActionKind;
+  const auto counted = [](const PlanShape& shape, ActionKind kind, Segment segment) {
     double count = 0;
     for (std::size_t i = 0; i < shape.works().size(); ++i)
-      if (shape.works()[i].kind == kind) count += shape.counts()[i];
+      if (shape.works()[i].kind == kind && shape.works()[i].segment == segment)
+        count += shape.counts()[i];
     return count;
   };
-  const auto taken = [](PlanShape& shape, std::vector<TimedAction::Kind> kinds) {
+  const auto taken = [](PlanShape& shape, bool fetches) {
     std::vector<double> times;
-    for (const Work& work : shape.works())
-      times.push_back(std::ranges::count(kinds, work.kind) > 0 ? 1 : 0);
+    for (const Work& work : shape.works()) {
+      const bool copies = work.kind == ActionKind::kGather && work.segment == Segment::kAhead;
+      times.push_back(copies || (fetches && work.kind == ActionKind::kFetch) ? 1 : 0);
+    }
     return shape.walk(times) / 1_s;
   };
   auto [labels, classes, shape] = compiled(strategy, 4, {.copies_ahead = true});
-  const double gathers = counted(shape, TimedAction::Kind::kGather);
-  EXPECT_EQ(counted(shape, TimedAction::Kind::kFromHost), gathers);
-  EXPECT_EQ(counted(shape, TimedAction::Kind::kFetch), 2 * 2);
-  EXPECT_DOUBLE_EQ(taken(shape, {TimedAction::Kind::kFromHost}), gathers);
-  EXPECT_DOUBLE_EQ(taken(shape, {TimedAction::Kind::kFromHost, TimedAction::Kind::kFetch}),
-                   gathers + 4);
-  EXPECT_EQ(counted(compiled(strategy, 4).shape, TimedAction::Kind::kFromHost), 0);
+  const double gathers = counted(shape, ActionKind::kGather, Segment::kBehind);
+  EXPECT_GT(gathers, 0);
+  EXPECT_EQ(counted(shape, ActionKind::kGather, Segment::kAhead), gathers);
+  EXPECT_EQ(counted(shape, ActionKind::kFetch, Segment::kAll), 2 * 2);
+  EXPECT_DOUBLE_EQ(taken(shape, false), gathers);
+  EXPECT_DOUBLE_EQ(taken(shape, true), gathers + 4);
+  EXPECT_EQ(counted(compiled(strategy, 4).shape, ActionKind::kGather, Segment::kAhead), 0);
 }
 
 // Whatever the times: a path is no longer than the walk, and after it equals it.

@@ -156,8 +156,8 @@ TEST_F(PassTimeTest, LeastCommunicationIsThatOfTheFirstRank) {
   cost_.held_ = 0.25;
   RankDevices turned{cluster_, {4, 5, 6, 7, 0, 1, 2, 3}};
   CostCache times{cost_, turned};
-  const auto slow = chain_least(block, mesh, times);
-  const auto fast = chain_least(block, mesh, times_);
+  const auto slow = chain_least(block, lower::kTensorStream, mesh, times);
+  const auto fast = chain_least(block, lower::kTensorStream, mesh, times_);
   ASSERT_TRUE(slow && fast);
   EXPECT_DOUBLE_EQ(slow->time / 1_s, 6 + 2);
   EXPECT_DOUBLE_EQ(slow->held.delay / 1_s, 0.25 * 8);
