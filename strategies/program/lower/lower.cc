@@ -193,7 +193,9 @@ Bytes room_for_gradients(const Strategy& strategy, const Model& model, const Low
     return {};
   Bytes room;
   Bytes last;  // work of a layer's backward pass
-  visit_blocks(strategy, model, blocks, 0, [&](const LoweredBlock& block, std::int64_t times) {
+  const auto all = blocks.all();
+  visit_blocks(strategy, model, blocks, 0, [&](std::size_t at, std::int64_t times) {
+    const LoweredBlock& block = *all[at];
     room += static_cast<double>(times) * block.saved;
     if (&block != &blocks.head && &block != &blocks.embedding)
       last = std::max(last, block.transient_backward);
