@@ -6,6 +6,7 @@ the other, by hand; and what cannot be known is called so.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import unittest
 PROGRAM = sys.argv[1]
 STUDY = "llama2-70b-h100-128"
 # Few simulations, so that the test is quick; both commands get the same.
-SPACE = ("--level", "0", "--simulate", "4", "--certify", "0")
+LEVEL = "1" if os.environ.get("FORESHARD_ALL_SEEDS") else "0"
+SPACE = ("--level", LEVEL, "--simulate", "4", "--certify", "0")
 # Every data-parallel rank has all of the optimizer's state: nothing is lost with one of them.
 WHOLE = ("--set", "strategy.zero_stage=0")
 
