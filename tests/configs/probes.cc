@@ -346,11 +346,18 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
     model.mlp_bias = model.clamped_activation = true;
     return program_text(model, strategy);
   });
+  // The interval where each family's steps are off by another factor.
   probes.push_back([](const Framework& framework) {
-    sim::Prediction prediction;
-    prediction.step = 1_s;
-    study::set_interval(prediction, framework, {});
-    return fmt::format("{} {}", prediction.low.in_base(), prediction.high.in_base());
+    study::ParameterErrors errors;
+    errors.step_weights.family = 0.01;
+    std::vector<study::MeasuredStepGroup> groups;
+    for (const char* family : {"megatron", "pytorch", "deepspeed", "none"})
+      groups.push_back({.source = family,
+                        .kind = {.family = family},
+                        .steps = 8,
+                        .ratios = {1.0 + static_cast<double>(groups.size())}});
+    const auto found = study::errors_of({.family = framework.family}, groups, errors.step_weights);
+    return fmt::format("{} {}", found.low, found.high);
   });
   probes.push_back([](const Framework& framework) {
     const TemporaryFolder folder;

@@ -88,7 +88,7 @@ TEST(Text, OfNothing) {
 
 Outcome step_of(const std::string& id, double measured, double compute, double tensor) {
   Outcome row = row_of(id, measured, compute + tensor);
-  row.framework = "megatron-lm";
+  row.kind = study::StepKind{.framework = "megatron-lm"};
   row.breakdown = sim::Breakdown{};
   row.breakdown->compute = compute * 1_s;
   row.breakdown->tensor = tensor * 1_s;
