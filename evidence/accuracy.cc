@@ -117,13 +117,12 @@ namespace {
 // Sets the intervals that the steps of other sources than the row's own give.
 void set_blind(Outcome& row, const Context& context) {
   const auto& groups = context.measured_steps.groups;
-  const bool others = std::ranges::any_of(groups, [&](const study::MeasuredStepGroup& group) {
-    return group.source != row.file;
-  });
+  const bool others = std::ranges::any_of(
+      groups, [&](const study::MeasuredStepGroup& group) { return group.source != row.file; });
   if (!row.kind || !row.predicted || !row.widened_low || !others) return;
-  const auto ends = study::ends_of(
-      study::errors_of(*row.kind, groups, context.errors.step_weights, row.file),
-      {*row.widened_low, *row.widened_high}, context.errors);
+  const auto ends =
+      study::ends_of(study::errors_of(*row.kind, groups, context.errors.step_weights, row.file),
+                     {*row.widened_low, *row.widened_high}, context.errors);
   row.blind_low = *row.predicted * ends.low;
   row.blind_high = *row.predicted * ends.high;
 }
@@ -234,11 +233,16 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   return report;
 }
 
+// Weight of rows of other tiers than core, whose sources leave settings open: part of their errors
+// are those of what is assumed. evidence/tools/residuals prints what other weights would give.
+static constexpr double kWeightOfOpenSettings = 0.25;
+
 study::MeasuredSteps steps_of(const Report& report) {
   study::MeasuredStepCollector steps;
   for (const Outcome& row : report.rows)
     if (const auto pair = row.pair(); pair && row.kind && row.quantity == Quantity::kTime)
-      steps.add(row.file, *row.kind, pair->measured / pair->predicted);
+      steps.add(row.file, *row.kind, pair->measured / pair->predicted,
+                row.tier.empty() || row.tier == "core" ? 1 : kWeightOfOpenSettings);
   return steps.collected();
 }
 

@@ -457,7 +457,8 @@ std::string to_markdown(const Report& report) {
              "# How far predictions are from measurements\n\n"
              "Made by `foreshard accuracy TABLE.csv ... --report FILE.md`. Errors are (predicted - "
              "measured) / measured{}. *within*: measured within the 80 % "
-             "interval that the steps of all other tables give. *tau*: Kendall's, of all rows of the line; *tau in groups* and *regret*: "
+             "interval that the steps of all other tables give. *tau*: Kendall's, of all rows of "
+             "the line; *tau in groups* and *regret*: "
              "means over groups of {} and more strategies of one model on the same devices.\n\n",
              tiered ? ", of rows of tier core" : "", kFewestStrategies) +
          tables_text(files, scored, report) + groups_text("Frameworks", "framework", frameworks) +

@@ -16,8 +16,8 @@ namespace {
 
 Outcome evaluate(Outcome outcome, const std::filesystem::path& file, const Context& context) {
   const auto failed = [&](const Error& error) {
-    outcome.status = error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible
-                                                            : RowStatus::kUnsupported;
+    outcome.status =
+        error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible : RowStatus::kUnsupported;
     outcome.reason = error.message;
     return outcome;
   };
@@ -52,9 +52,8 @@ Jobs step_jobs(const Table& table, const Context& context) {
     outcome.family = "own steps";
     outcome.measured = cells.required("seconds");
     outcome.reason = cells.fault_text();
-    result.jobs.push_back({{i}, [file, outcome, &context] {
-                             return std::vector{evaluate(outcome, file, context)};
-                           }});
+    result.jobs.push_back(
+        {{i}, [file, outcome, &context] { return std::vector{evaluate(outcome, file, context)}; }});
   }
   return result;
 }
@@ -69,8 +68,9 @@ std::string to_yaml(const study::MeasuredSteps& steps) {
     for (const study::StepProperty& one : study::step_properties())
       kind += fmt::format("{}{}: {}", kind.empty() ? "" : ", ", one.key,
                           yaml::quoted(group.kind.*one.value));
-    text += fmt::format("  - source: {}\n    steps: {}\n    kind: {{{}}}\n    ratios: [{:.3f}]\n",
-                        yaml::quoted(group.source), group.steps, kind,
+    text += fmt::format("  - source: {}\n    steps: {}\n", yaml::quoted(group.source), group.steps);
+    if (group.weight < 1) text += fmt::format("    weight: {}\n", group.weight);
+    text += fmt::format("    kind: {{{}}}\n    ratios: [{:.3f}]\n", kind,
                         fmt::join(group.ratios, ", "));
   }
   return text;

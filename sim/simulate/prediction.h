@@ -108,8 +108,7 @@ struct IntervalSource {
   /// Widening alone, by parameters that are less certain than those of the measured steps.
   double widened_low = 1;
   double widened_high = 1;
-  /// Properties in which no measured step is like it, beside what the most similar ones share:
-  /// "device", "model".
+  /// Properties whose value no measured step of its framework has: "device", "model".
   std::vector<std::string> unlike{};
   std::string narrowed_by{};  ///< What would narrow it most, for people; empty: nothing much.
 };

@@ -220,8 +220,10 @@ std::string words_of(const StepKind& kind, const std::vector<std::string>& prope
 std::string words_of(const StepErrors& steps, const StepKind& kind) {
   if (steps.alike > 0)
     return fmt::format("8 of 10 measured steps, above all {} of its kind", grouped(steps.alike));
-  return fmt::format("8 of 10 measured steps, above all those of {} on {}; new here: {}",
-                     steps.nearest.framework, steps.nearest.device, words_of(kind, steps.unlike));
+  std::string text = fmt::format("8 of 10 measured steps, above all those of {} on {}",
+                                 steps.nearest.framework, steps.nearest.device);
+  if (!steps.unlike.empty()) text += "; new here: " + words_of(kind, steps.unlike);
+  return text;
 }
 
 // What would narrow the interval most: kernels and collectives measured on these devices, or steps
@@ -281,7 +283,7 @@ void set_interval(sim::Prediction& prediction, const StepKind& kind,
     prediction.warnings.push_back(
         {.code = kIntervalWarning,
          .message = share_remark(unmeasured.share, words_of(weak, step))});
-  if (std::ranges::find(steps.unlike, "framework") != steps.unlike.end())
+  if (steps.of_framework == 0)
     prediction.warnings.push_back(
         {.code = kIntervalWarning,
          .message = fmt::format(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -104,6 +105,8 @@ const yaml::Table<StepWeights>& yaml_table(const StepWeights*) {
     for (const StepProperty& one : step_properties())
       std::move(made).required(std::string(one.key), one.weight, std::string(one.doc),
                                yaml::positive(), yaml::at_most(1));
+    std::move(made).required("widening", &StepWeights::widening,
+                             "Factor on the half width of the interval.", yaml::at_least(1));
     return made;
   }();
   return table;
@@ -118,7 +121,9 @@ const yaml::Table<MeasuredStepGroup>& yaml_table(const MeasuredStepGroup*) {
           .required("steps", &G::steps, "How many there are.", yaml::at_least(1))
           .required("ratios", &G::ratios,
                     "measured / predicted of each; of many, equally spaced quantiles.",
-                    yaml::positive(), yaml::non_empty());
+                    yaml::positive(), yaml::non_empty())
+          .optional("weight", &G::weight, "Less than 1 where settings of theirs are assumed.",
+                    yaml::positive(), yaml::at_most(1));
   return table;
 }
 
@@ -142,12 +147,13 @@ StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> gr
   for (const MeasuredStepGroup& group : groups) {
     if (group.source == without) continue;
     const double alike = weight_of(kind, group.kind, weights);
-    const double each = alike * static_cast<double>(group.steps) /
+    const double each = alike * group.weight * static_cast<double>(group.steps) /
                         static_cast<double>(std::max(steps_of[group.source], kFullSource)) /
                         static_cast<double>(group.ratios.size());
     for (const double ratio : group.ratios) ratios.push_back({ratio, each});
     errors.steps += group.steps;
     if (group.kind == kind) errors.alike += group.steps;
+    if (group.kind.framework == kind.framework) errors.of_framework += group.steps;
     if (alike > most) {
       most = alike;
       nearest = &group;
@@ -155,22 +161,33 @@ StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> gr
   }
   FORESHARD_CHECK(nearest != nullptr);
   std::ranges::sort(ratios, {}, &WeightedRatio::ratio);
-  errors.low = quantile(ratios, 0.1);
-  errors.high = quantile(ratios, 0.9);
+  const double low = std::log(quantile(ratios, 0.1));
+  const double high = std::log(quantile(ratios, 0.9));
+  const double half = weights.widening * (high - low) / 2;
+  errors.low = std::exp((low + high) / 2 - half);
+  errors.high = std::exp((low + high) / 2 + half);
   errors.nearest = nearest->kind;
+  const auto has_not = [&](const StepProperty& property) {
+    return std::ranges::none_of(groups, [&](const MeasuredStepGroup& group) {
+      const bool counts = errors.of_framework == 0 || group.kind.framework == kind.framework;
+      return group.source != without && counts &&
+             group.kind.*property.value == kind.*property.value;
+    });
+  };
   for (const StepProperty& property : step_properties())
-    if (kind.*property.value != nearest->kind.*property.value)
-      errors.unlike.emplace_back(property.key);
+    if (has_not(property)) errors.unlike.emplace_back(property.key);
   return errors;
 }
 
-void MeasuredStepCollector::add(const std::string& source, const StepKind& kind, double ratio) {
+void MeasuredStepCollector::add(const std::string& source, const StepKind& kind, double ratio,
+                                double weight) {
   const auto is_same = [&](const MeasuredStepGroup& group) {
-    return group.source == source && group.kind == kind;
+    return group.source == source && group.kind == kind && group.weight == weight;
   };
   auto group = std::ranges::find_if(every_.groups, is_same);
   if (group == every_.groups.end())
-    group = every_.groups.insert(group, {.source = source, .kind = kind, .ratios = {}});
+    group = every_.groups.insert(group,
+                                 {.source = source, .kind = kind, .ratios = {}, .weight = weight});
   group->ratios.push_back(ratio);
 }
 

@@ -4,8 +4,10 @@
 /// Let r = measured / predicted of a measured step. The interval of a step reaches from the 10th
 /// to the 90th percentile of r, where a measured step weighs the more, the more it has in common
 /// with the step (StepWeights). Each source weighs as much as another one, however many rows it
-/// has; sources of few rows weigh less. A kind of step that nobody measured thus has the interval
-/// of everything that was measured, which is wide.
+/// has; sources of few rows weigh less, and so do rows that leave settings open. A kind of step
+/// that nobody measured thus has the interval of everything that was measured, which is wide.
+/// Quantiles of a few sources are too narrow for the next one: the distance to their middle is
+/// multiplied with StepWeights::widening.
 ///
 /// Not modelled: r depends on what is not part of StepKind (the network's make, host processors,
 /// which settings were assumed); evidence/tools/residuals prints how many rows of each source lie
@@ -48,6 +50,7 @@ struct StepWeights {
   double model = 1;
   double trained = 1;
   double devices = 1;
+  double widening = 1;  ///< Factor on the half width, in logarithms.
 };
 
 /// A property of steps.
@@ -67,6 +70,7 @@ struct MeasuredStepGroup {
   std::int64_t steps = 0;
   /// measured / predicted of each step; of many steps, equally spaced quantiles.
   std::vector<double> ratios;
+  double weight = 1;  ///< Less for steps whose settings are partly assumed.
 };
 
 struct MeasuredSteps {
@@ -86,10 +90,13 @@ inline constexpr std::string_view kPublicSteps = "public";
 struct StepErrors {
   double low = 1;
   double high = 1;
-  std::int64_t steps = 0;    ///< Measured steps, of every kind.
-  std::int64_t alike = 0;    ///< Measured steps of this very kind.
-  StepKind nearest{};        ///< The measured kind that has most in common with it.
-  std::vector<std::string> unlike{};  ///< Keys of the properties in which `nearest` differs.
+  std::int64_t steps = 0;         ///< Measured steps, of every kind.
+  std::int64_t alike = 0;         ///< Measured steps of this very kind.
+  std::int64_t of_framework = 0;  ///< Measured steps of its framework.
+  StepKind nearest{};             ///< The measured kind that has most in common with it.
+  /// Keys of the properties whose value no measured step of its framework has; where its framework
+  /// was not measured, no measured step.
+  std::vector<std::string> unlike{};
 };
 
 /// \param without  a source to leave out; empty: none.
@@ -101,7 +108,7 @@ StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> gr
 class MeasuredStepCollector {
  public:
   static constexpr std::size_t kRatios = 10;
-  void add(const std::string& source, const StepKind& kind, double ratio);
+  void add(const std::string& source, const StepKind& kind, double ratio, double weight = 1);
   MeasuredSteps collected() const;
 
  private:

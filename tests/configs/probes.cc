@@ -336,6 +336,15 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
       model.experts_per_token = 2;
       return program_text(model, strategy);
     });
+  // Memory of the loss, beside which all else is small.
+  probes.push_back([](const Framework& framework) {
+    Strategy strategy;
+    strategy.framework = {framework, ""};
+    strategy.micro_batch = strategy.global_batch = 16;
+    Model model = small_model();
+    model.vocabulary = 131'072;
+    return program_text(model, strategy);
+  });
   // As GPT-OSS has its experts.
   probes.push_back([](const Framework& framework) {
     Strategy strategy;
@@ -402,8 +411,8 @@ std::string weighted(const study::StepWeights& weights) {
 Probes<study::ParameterErrors> probes_of(const study::ParameterErrors*, const std::string&) {
   return {[](const study::ParameterErrors& errors) {
     std::string text = weighted(errors.step_weights);
-    const std::vector same{study::MeasuredStepGroup{
-        .source = "a", .kind = {}, .steps = 1, .ratios = {1}}};
+    const std::vector same{
+        study::MeasuredStepGroup{.source = "a", .kind = {}, .steps = 1, .ratios = {1}}};
     for (std::size_t group = 0; group < kParameterGroups; ++group)
       for (int evidence = 0; evidence <= static_cast<int>(yaml::Evidence::kUser); ++evidence) {
         sim::Prediction prediction;

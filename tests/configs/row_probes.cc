@@ -18,9 +18,14 @@ std::string understood(const accuracy::RowFormat& format, const accuracy::RowFor
   std::string text;
   for (const auto& each : shipped.frameworks) {
     const auto& found = format.framework_named(each.framework, each.source, each.notes);
-    text += fmt::format("{} {} {} {} {} {} {};", found.take.name, found.zero_stage,
+    text += fmt::format("{} {} {} {} {} {} {} {};", found.take.name, found.zero_stage,
                         found.vocabulary.value_or(0), yaml::name_of(found.stages),
-                        found.one_sequence_with_experts, found.is_assumed, found.only_gpt);
+                        found.one_sequence_with_experts, found.is_assumed, found.only_gpt,
+                        found.narrow_states);
+  }
+  for (const auto& each : shipped.devices) {
+    const auto* found = format.device_named(each.gpu, each.source, each.notes);
+    text += found == nullptr ? "-;" : found->take.name + ";";
   }
   for (const auto& each : shipped.families) {
     const auto* found = format.family_named(each.word);

@@ -81,9 +81,11 @@ TEST(Advise, LeavesOutAForwardPassInFour) {
   for (const Change& change : advice.changes) EXPECT_EQ(change.idea, "recomputation");
   // With three quarters, a half and a quarter of the layers, the gain is that part of the whole.
   for (const auto& [layers, part] : {std::pair(3, 0.25), std::pair(2, 0.5), std::pair(1, 0.75)}) {
-    const auto some = std::ranges::find(
-        advice.changes, fmt::format("recompute: full of {} layers a stage instead of full", layers),
-        &Change::words);
+    const auto some =
+        std::ranges::find(advice.changes,
+                          fmt::format("recompute: full of {} {} a stage instead of full", layers,
+                                      layers == 1 ? "layer" : "layers"),
+                          &Change::words);
     ASSERT_NE(some, advice.changes.end()) << layers;
     EXPECT_NEAR(*some->gain, part * *best.gain, 0.02);
   }

@@ -87,8 +87,7 @@ TEST(Interval, SaysWhatIsNew) {
 }
 
 TEST(Interval, OfAFrameworkWithoutStepsSaysSo) {
-  const auto prediction =
-      with(step_of(8_s, Evidence::kFitted), steps(0.9, 1.3), kind("mine"));
+  const auto prediction = with(step_of(8_s, Evidence::kFitted), steps(0.9, 1.3), kind("mine"));
   ASSERT_EQ(prediction.warnings.size(), 1u);
   EXPECT_THAT(prediction.warnings[0].message, HasSubstr("no step of framework 'mine'"));
 }
