@@ -235,7 +235,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
 
 // Weight of rows of other tiers than core, whose sources leave settings open: part of their errors
 // are those of what is assumed. evidence/tools/residuals prints what other weights would give.
-static constexpr double kWeightOfOpenSettings = 0.25;
+static constexpr double kWeightOfOpenSettings = 0.1;
 
 study::MeasuredSteps steps_of(const Report& report) {
   study::MeasuredStepCollector steps;

@@ -58,25 +58,6 @@ Result<Sharding> sharding_of(const std::string& text) {
   return result;
 }
 
-// The words by which notes name an attention kernel.
-struct NamedAttention {
-  std::string words;
-  AttentionImplementation attention;
-};
-std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
-  // FlexAttention counts as FlashAttention-2: it reaches 0.9 and 0.85 of the rates of
-  // FlashAttention-2 (pytorch.org/blog/flexattention).
-  const std::array<NamedAttention, 5> names{
-      NamedAttention{"TorchSDPA", AttentionImplementation::kFlash2},
-      NamedAttention{"FlexAttn", AttentionImplementation::kFlash2},
-      NamedAttention{"FA3 on " + row.gpu, AttentionImplementation::kFlash3},
-      NamedAttention{"attention-backend=unfused", AttentionImplementation::kUnfused},
-      NamedAttention{"attention-backend=flash", AttentionImplementation::kFlash2}};
-  for (const NamedAttention& name : names)
-    if (contains(row.notes, name.words)) return name.attention;
-  return std::nullopt;
-}
-
 // Fills a Setting from one row, in the order of the steps in run(): later ones use earlier results.
 class Mapping {
  public:

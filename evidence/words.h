@@ -57,6 +57,9 @@ std::vector<Capture> graphs_of(const TrainingRow& row, const Model& model, bool 
 /// \return kUnsupported for any other text.
 Status read_recomputation(const std::string& column, const Model& model, Strategy& strategy);
 
+/// The attention kernel that the row's notes name; nothing if they name none.
+std::optional<AttentionImplementation> attention_named(const TrainingRow& row);
+
 /// Sets what the strategy offloads to the host, from the row's notes: "CPU AdamW offload"
 /// (DeepSpeed's offload_optimizer), "cpu_offloading_num_layers=40" (Megatron-LM: activations of the
 /// first 40 layers).

@@ -38,6 +38,10 @@ StateSharding state_sharding(const Strategy& strategy) {
   return state_sharding(strategy, most_copies(strategy, strategy.copies()));
 }
 
+bool holds_fp32(const Strategy& strategy) {
+  return strategy.zero_stage == 3 && strategy.framework->shards.fp32;
+}
+
 bool leaves_experts_whole(const Strategy& strategy) {
   return strategy.zero_stage == 3 && strategy.expert_parallel > 1 &&
          !strategy.framework->shards.experts;

@@ -39,14 +39,17 @@ struct StateSharding {
   Reduce reduce = Reduce::kNever;
 };
 
-/// To run a step, only this function and leaves_experts_whole() read `zero_stage`,
-/// `gradient_reduction` and `overlap_parameter_gather`.
+/// To run a step, only this function, holds_fp32() and leaves_experts_whole() read
+/// `zero_stage`, `gradient_reduction` and `overlap_parameter_gather`.
 /// \param copies  ranks that hold a copy of the parameters: the data-parallel ranks; in a general
 ///     graph also the ranks along its other axes.
 StateSharding state_sharding(const Strategy& strategy, std::int64_t copies);
 /// State sharding of a transformer: the data-parallel and context-parallel ranks hold copies, and
 /// tensor-parallel ranks may hold copies of experts, too.
 StateSharding state_sharding(const Strategy& strategy);
+
+/// Whether ranks hold parameters in fp32 (Shards::fp32): FSDP does so on one rank, too.
+bool holds_fp32(const Strategy& strategy);
 
 /// Whether ZeRO 3 leaves experts that have ranks of their own unsharded (Shards::experts), whatever
 /// the number of ranks that hold copies of them.

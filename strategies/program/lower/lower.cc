@@ -225,9 +225,7 @@ ElementBytes element_bytes(const Strategy& strategy) {
   const Bytes state = optimizer_bytes(strategy.optimizer, strategy.precision, false);
   const Bytes matrix = optimizer_bytes(strategy.optimizer, strategy.precision, true);
   const Bytes in_fp32 = size_of(DType::kFp32);
-  // FSDP of one rank, too, holds parameters in fp32.
-  const bool shards = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
-  if (!shards || in_precision == in_fp32) return {in_precision, state, matrix};
+  if (!holds_fp32(strategy) || in_precision == in_fp32) return {in_precision, state, matrix};
   // The fp32 shards are the master copy, which the optimizer's state then does without.
   return {in_fp32, state - in_fp32, matrix - in_fp32};
 }

@@ -12,8 +12,8 @@
 namespace foreshard::lower {
 namespace {
 
-// Elements of the stages of one tensor-parallel rank, from their static parameter memory. Shards
-// may lie in fp32.
+// Elements of the stages of one tensor-parallel rank, from their static parameter memory. FSDP may
+// hold them in fp32, on one rank, too.
 double elements_held(const program::Program& program, const Strategy& strategy) {
   double bytes = 0;
   for (const program::Role& role : program.roles) {
@@ -22,7 +22,7 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
     }
   }
   const double shards = strategy.zero_stage == 3 ? static_cast<double>(strategy.shards()) : 1;
-  const bool fp32 = shards > 1 && strategy.framework->shards.fp32;
+  const bool fp32 = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
   return bytes * shards / (fp32 ? 4 : size_of(strategy.precision).in_base());
 }
 
