@@ -107,8 +107,9 @@ class Accuracy final : public Command {
     auto communication =
         yaml::read_given<comm::Parameters>(communication_, loader, "communication");
     if (!communication) return communication.error();
-    accuracy::Options options{.catalogue = environment.catalogue,
-                              .communication = *std::move(communication)};
+    accuracy::Options options{.catalogue = environment.catalogue};
+    if (communication_ != study::kDefaultCommunication)
+      options.communication = *std::move(communication);
     if (!machine_.empty()) {
       FORESHARD_ASSIGN(options.machine,
                        load_cluster(machine_, loader, environment.catalogue, "machine"));

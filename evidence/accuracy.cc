@@ -194,6 +194,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
                    loader.read_ref<study::MeasuredSteps>(study::kPublicSteps, "steps"));
   const Context context{.catalogue = options.catalogue,
                         .communication = std::move(communication),
+                        .communication_is_given = options.communication.has_value(),
                         .errors = std::move(errors),
                         .exclusions = std::move(exclusions),
                         .machine = options.machine ? &*options.machine : nullptr,

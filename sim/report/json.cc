@@ -361,7 +361,8 @@ Record<sim::Prediction> interval_group() {
       .field("text", from(&Source::text), "Where low and high come from, in words.")
       .field("framework", from(&Source::framework))
       .field("measurements", from(&Source::measurements), "Measured steps of this kind.")
-      .field("unlike", from(&Source::unlike), "Properties that no similar measured step has.")
+      .field("unlike", from(&Source::unlike),
+             "Properties whose value no measured step of its framework has.")
       .field("narrowed_by", from(&Source::narrowed_by), "What would narrow the interval most.")
       .field("low", from(&Source::low), "Lower end of measured over predicted steps.")
       .field("high", from(&Source::high))

@@ -68,8 +68,8 @@ std::string digest_of(const MeasuredSteps& steps) {
   for (const MeasuredStepGroup& group : steps.groups) {
     for (const StepProperty& property : step_properties())
       digest.update(group.kind.*property.value + '\n');
-    digest.update(
-        fmt::format("{} {} {}\n", group.source, group.steps, fmt::join(group.ratios, " ")));
+    digest.update(fmt::format("{} {} {} {}\n", group.source, group.steps, group.weight,
+                              fmt::join(group.ratios, " ")));
   }
   return shown(std::move(digest));
 }

@@ -213,7 +213,8 @@ std::string words_of(const StepKind& kind, const std::vector<std::string>& prope
   std::vector<std::string> words;
   for (const StepProperty& one : step_properties())
     if (std::ranges::find(properties, one.key) != properties.end())
-      words.push_back(fmt::format("{} {}", one.key, kind.*one.value));
+      words.push_back((kind.*one.value).empty() ? fmt::format("{} unknown", one.key)
+                                                : fmt::format("{} {}", one.key, kind.*one.value));
   return join(words);
 }
 
@@ -222,7 +223,10 @@ std::string words_of(const StepErrors& steps, const StepKind& kind) {
     return fmt::format("8 of 10 measured steps, above all {} of its kind", grouped(steps.alike));
   std::string text = fmt::format("8 of 10 measured steps, above all those of {} on {}",
                                  steps.nearest.framework, steps.nearest.device);
-  if (!steps.unlike.empty()) text += "; new here: " + words_of(kind, steps.unlike);
+  if (!steps.unlike.empty())
+    text +=
+        fmt::format("; not measured{}: {}", steps.of_framework > 0 ? " with " + kind.framework : "",
+                    words_of(kind, steps.unlike));
   return text;
 }
 

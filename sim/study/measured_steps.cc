@@ -45,10 +45,15 @@ double quantile(const std::vector<WeightedRatio>& sorted, double share) {
   return sorted.back().ratio;
 }
 
+// What is unknown of both is not the same.
+bool is_same(const StepKind& a, const StepKind& b, const StepProperty& property) {
+  return a.*property.value == b.*property.value && !(a.*property.value).empty();
+}
+
 double weight_of(const StepKind& kind, const StepKind& measured, const StepWeights& weights) {
   double weight = 1;
   for (const StepProperty& property : step_properties())
-    if (kind.*property.value != measured.*property.value) weight *= weights.*property.weight;
+    if (!is_same(kind, measured, property)) weight *= weights.*property.weight;
   return weight;
 }
 
@@ -87,11 +92,37 @@ std::span<const StepProperty> step_properties() {
   return kProperties;
 }
 
+namespace {
+
+// A property with few values, which kind_of() gives.
+struct ClosedProperty {
+  std::string_view key;
+  std::array<const char*, 5> values;  // unused ones are null
+
+  std::vector<std::string> words() const {
+    std::vector<std::string> result;
+    for (const char* value : values)
+      if (value != nullptr) result.emplace_back(value);
+    return result;
+  }
+};
+constexpr std::array<ClosedProperty, 3> kClosed{{
+    {"model", {"dense", "experts", "state-space", "encoder", "graph"}},
+    {"trained", {"all parameters", "adapters"}},
+    {"devices", {"up to 8", "up to 128", "more than 128"}},
+}};
+
+}  // namespace
+
 const yaml::Table<StepKind>& yaml_table(const StepKind*) {
   static const auto table = [] {
     yaml::Table<StepKind> made("kind of step", "What errors of predictions go together with.");
-    for (const StepProperty& one : step_properties())
-      std::move(made).required(std::string(one.key), one.value, std::string(one.doc));
+    for (const StepProperty& one : step_properties()) {
+      const auto words = std::ranges::find(kClosed, one.key, &ClosedProperty::key);
+      std::move(made).required(
+          std::string(one.key), one.value, std::string(one.doc),
+          yaml::one_of(words == kClosed.end() ? std::vector<std::string>{} : words->words()));
+    }
     return made;
   }();
   return table;
@@ -118,12 +149,15 @@ const yaml::Table<MeasuredStepGroup>& yaml_table(const MeasuredStepGroup*) {
       yaml::Table<G>("measured steps of a kind", "Measured steps of one kind from one source.")
           .required("source", &G::source, "Who measured them.", yaml::non_empty())
           .required("kind", &G::kind, "What they have in common.")
-          .required("steps", &G::steps, "How many there are.", yaml::at_least(1))
+          .required("steps", &G::steps, "How many there are.", yaml::between(1, 1'000'000))
           .required("ratios", &G::ratios,
                     "measured / predicted of each; of many, equally spaced quantiles.",
-                    yaml::positive(), yaml::non_empty())
+                    yaml::between(kLeastRatio, 1 / kLeastRatio), yaml::non_empty())
           .optional("weight", &G::weight, "Less than 1 where settings of theirs are assumed.",
-                    yaml::positive(), yaml::at_most(1));
+                    yaml::positive(), yaml::at_most(1))
+          .check("ratios", [](const G& of) {
+            return std::ssize(of.ratios) <= of.steps ? "" : "there are more ratios than steps";
+          });
   return table;
 }
 
@@ -132,7 +166,8 @@ const yaml::Table<MeasuredSteps>& yaml_table(const MeasuredSteps*) {
       yaml::Table<MeasuredSteps>("measured steps",
                                  "Measured training steps, which make intervals of predictions.")
           .folder("steps")
-          .required("groups", &MeasuredSteps::groups, "The steps, by kind and source.");
+          .required("measured_steps", &MeasuredSteps::groups, "The steps, by kind and source.",
+                    yaml::non_empty());
   return table;
 }
 
@@ -151,7 +186,6 @@ StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> gr
                         static_cast<double>(std::max(steps_of[group.source], kFullSource)) /
                         static_cast<double>(group.ratios.size());
     for (const double ratio : group.ratios) ratios.push_back({ratio, each});
-    errors.steps += group.steps;
     if (group.kind == kind) errors.alike += group.steps;
     if (group.kind.framework == kind.framework) errors.of_framework += group.steps;
     if (alike > most) {
@@ -170,8 +204,7 @@ StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> gr
   const auto has_not = [&](const StepProperty& property) {
     return std::ranges::none_of(groups, [&](const MeasuredStepGroup& group) {
       const bool counts = errors.of_framework == 0 || group.kind.framework == kind.framework;
-      return group.source != without && counts &&
-             group.kind.*property.value == kind.*property.value;
+      return group.source != without && counts && is_same(group.kind, kind, property);
     });
   };
   for (const StepProperty& property : step_properties())

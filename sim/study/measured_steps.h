@@ -90,7 +90,6 @@ inline constexpr std::string_view kPublicSteps = "public";
 struct StepErrors {
   double low = 1;
   double high = 1;
-  std::int64_t steps = 0;         ///< Measured steps, of every kind.
   std::int64_t alike = 0;         ///< Measured steps of this very kind.
   std::int64_t of_framework = 0;  ///< Measured steps of its framework.
   StepKind nearest{};             ///< The measured kind that has most in common with it.
@@ -103,6 +102,9 @@ struct StepErrors {
 /// \pre some group of another source than `without`
 StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> groups,
                      const StepWeights& weights, std::string_view without = {});
+
+/// A measured step is at most so many times shorter, or longer, than its prediction.
+inline constexpr double kLeastRatio = 0.01;
 
 /// Groups of measured steps by kind and source, with at most kRatios ratios each.
 class MeasuredStepCollector {

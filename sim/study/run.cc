@@ -348,10 +348,12 @@ void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
   };
   if (study.strategy.mode == Mode::kForward)
     warn("the interval comes from measurements of training steps; no forward passes were measured");
-  const auto& unlike = prediction.interval_source.unlike;
-  if (std::ranges::find(unlike, "model") != unlike.end())
+  const std::string model = kind_of(study).model;
+  if (std::ranges::none_of(study.measured_steps->groups, [&](const MeasuredStepGroup& group) {
+        return group.kind.model == model;
+      }))
     warn(fmt::format("no step of such a model ({}) was measured: the interval comes from others",
-                     kind_of(study).model));
+                     model));
 }
 
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {

@@ -472,9 +472,15 @@ Result<std::int64_t> devices_of(const StudyFiles& given, yaml::Options options) 
 static Result<std::shared_ptr<const MeasuredSteps>> measured_steps_of(const Study& study,
                                                                       yaml::Loader& loader) {
   FORESHARD_ASSIGN(auto steps, loader.read_ref<MeasuredSteps>(kPublicSteps, "measured_steps"));
-  if (study.measured_steps)
-    steps.groups.insert(steps.groups.end(), (*study.measured_steps)->groups.begin(),
-                        (*study.measured_steps)->groups.end());
+  if (!study.measured_steps) return std::make_shared<const MeasuredSteps>(std::move(steps));
+  for (const MeasuredStepGroup& own : (*study.measured_steps)->groups)
+    if (std::ranges::find(steps.groups, own.source, &MeasuredStepGroup::source) !=
+        steps.groups.end())
+      return loader.error_at("measured_steps",
+                             fmt::format("the catalogue has steps of source '{}', too", own.source),
+                             "name your own table otherwise, and write the file again");
+  steps.groups.insert(steps.groups.end(), (*study.measured_steps)->groups.begin(),
+                      (*study.measured_steps)->groups.end());
   return std::make_shared<const MeasuredSteps>(std::move(steps));
 }
 

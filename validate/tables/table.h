@@ -28,6 +28,7 @@ namespace foreshard::accuracy {
 struct Context {
   std::vector<std::filesystem::path> catalogue;
   comm::Parameters communication;
+  bool communication_is_given = false;  ///< It replaces that of studies, too.
   study::ParameterErrors errors;
   Exclusions exclusions{};
   /// Cluster on which all collectives were measured; null: the machines that the rows state.

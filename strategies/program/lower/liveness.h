@@ -16,6 +16,7 @@
 /// PyTorch's allocator.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>

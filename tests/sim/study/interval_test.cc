@@ -80,8 +80,8 @@ TEST(Interval, SaysWhatIsNew) {
   other.model = "experts";
   const auto prediction = with(step_of(8_s, Evidence::kFitted), steps(0.9, 1.3), other);
   EXPECT_EQ(prediction.interval_source.text,
-            "8 of 10 measured steps, above all those of some on X100; new here: device Y200, model "
-            "experts");
+            "8 of 10 measured steps, above all those of some on X100; not measured with some: "
+            "device Y200, model experts");
   EXPECT_THAT(prediction.interval_source.unlike, ElementsAre("device", "model"));
   EXPECT_TRUE(prediction.warnings.empty());
 }
