@@ -48,7 +48,14 @@ TEST(Steps, NarrowTheIntervalsOfStepsLikeThem) {
 
 TEST(Steps, WrittenAreReadBack) {
   study::MeasuredStepCollector steps;
-  const study::StepKind kind{.framework = "a \"quoted\": name", .device = "#x", .model = "dense"};
+  const study::StepKind kind{.framework = "a \"quoted\": name",
+                             .family = "",
+                             .device = "#x",
+                             .generation = "",
+                             .precision = "fp8",
+                             .model = "dense",
+                             .trained = "adapters",
+                             .devices = "up to 8"};
   steps.add("t.csv", kind, 1.25);
   steps.add("t.csv", kind, 0.5);
   const TemporaryFolder folder;
