@@ -140,6 +140,12 @@ const Record<Outcome>& record_of(const Outcome*) {
               record::one_of({"ok", "unsupported", "infeasible", "excluded"}))
           .field("reason", unless_empty<&Outcome::reason>)
           .field("assumed", &Outcome::assumed, "Settings that the table leaves open.")
+          .sometimes(
+              "framework",
+              [](const Outcome& row) {
+                return row.kind ? std::optional(row.kind->framework) : std::nullopt;
+              },
+              "The framework of the step.")
           .sometimes("kind", &Outcome::kind, "What the step is, for intervals of steps like it.")
           .sometimes("widened_low", &Outcome::widened_low,
                      "Factor by which less certain parameters widen the interval.")

@@ -72,7 +72,10 @@ TEST(RowsAsStudies, AreWhatSimulateSays) {
       EXPECT_EQ(*outcome.high, prediction->high.in_base()) << row.id;
     } else if (row.notes.find("of the logging rank") == std::string::npos) {
       const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
-      EXPECT_EQ(*outcome.predicted, fullest.memory.peak.in_base()) << row.id;
+      // What a tool shows of a device holds the reserve, too.
+      const bool of_device = row.notes.find(" in use") != std::string::npos;
+      const Bytes beside = of_device ? prediction->memory_reserve : 0_B;
+      EXPECT_EQ(*outcome.predicted, (fullest.memory.peak + beside).in_base()) << row.id;
     }
     ++compared;
   }
