@@ -19,7 +19,9 @@ study::MeasuredStepGroup fifty_steps(const study::StepKind& kind, double first) 
 // For each property: the percentiles of steps half of which differ in it.
 std::string weighted(const study::StepWeights& weights) {
   std::string text;
-  const study::StepKind kind;
+  study::StepKind kind;
+  for (const study::StepProperty& property : study::step_properties())
+    kind.*property.value = "same";
   for (const study::StepProperty& property : study::step_properties()) {
     study::StepKind other = kind;
     other.*property.value = "other";
