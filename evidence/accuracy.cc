@@ -21,6 +21,7 @@
 
 #include "sim/search/search.h"
 #include "sim/study/study.h"
+#include "validate/tables/cells.h"
 #include "validate/tables/collective_rows.h"
 #include "validate/tables/device_names.h"
 #include "validate/tables/table.h"
@@ -34,11 +35,11 @@ Result<Table> read_table(const std::filesystem::path& path, std::string_view ope
 }
 
 // Removes all rows but the ones with this id; removes none if the id is empty.
-void keep_row(CsvTable& table, const std::string& id) {
-  const auto column = table.column("id");
+void keep_row(Table& table, const std::string& id) {
   if (id.empty()) return;
-  std::erase_if(table.rows,
-                [&](const CsvTable::Row& row) { return !column || row.fields[*column] != id; });
+  const std::string name = table.path.string();
+  std::erase_if(table.cells.rows,
+                [&](const CsvTable::Row& row) { return Cells(table.cells, row, name).id() != id; });
 }
 
 Error no_such_row(const std::string& id) {
@@ -209,7 +210,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   for (const auto& path : tables) {
     if (describes_others(path)) continue;
     FORESHARD_ASSIGN(auto table, read_table(path, options.operation));
-    keep_row(table.cells, options.row);
+    keep_row(table, options.row);
     FORESHARD_ASSIGN(const auto jobs, jobs_of(table, context));
     FORESHARD_ASSIGN(auto beside, tiers_beside(path));
     for (const Job& job : jobs.jobs) tasks.push_back({job, outcomes.size()});
@@ -252,9 +253,14 @@ Result<std::string> study_of_row(const std::vector<std::filesystem::path>& table
   for (const auto& path : tables) {
     if (describes_others(path)) continue;
     FORESHARD_ASSIGN(auto table, read_table(path));
-    keep_row(table.cells, options.row);
+    keep_row(table, options.row);
+    if (table.cells.rows.empty()) continue;
+    if (has_columns(table.cells, step_columns()))
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("row '{}' names its study itself: {}", options.row,
+                               Cells(table.cells, table.cells.rows.front(), "").text("study"))};
     FORESHARD_ASSIGN(const auto format, format_of(table.cells, options.catalogue));
-    if (table.cells.rows.empty() || !format) continue;
+    if (!format) continue;
     FORESHARD_ASSIGN(const auto rows, read_training(table.cells, *format, path.string()));
     return study_text(rows.front(), *format, options.catalogue);
   }

@@ -277,7 +277,7 @@ void set_interval(sim::Prediction& prediction, const StepKind& kind,
                              .widened_high = std::exp(wider.above)};
   if (const std::string words = words_of(weak, step); !words.empty())
     source.text += "; widened for " + words;
-  for (const std::string& property : steps.unlike) source.unlike.push_back(property);
+  source.unlike = steps.unlike;
   const IntervalWidth if_measured =
       width_of(errors_of(steps.nearest, measured, errors.step_weights), errors);
   source.narrowed_by = narrowed_by(own, wider, if_measured);

@@ -30,6 +30,27 @@ std::string words_of_devices(std::int64_t devices) {
   return devices <= 8 ? "up to 8" : devices <= 128 ? "up to 128" : "more than 128";
 }
 
+// The device whose ranks together can compute most; of equal ones, the first.
+DeviceType main_device(const LoadedStudy& study) {
+  DeviceType device;
+  std::int64_t first = 0;
+  FlopsPerSecond most;
+  for (const NodeGroup& group : study.cluster.node_groups()) {
+    const std::int64_t end = first + group.nodes * group.node->gpus;
+    const auto ranks = std::ranges::count_if(
+        study.used(), [&](std::int64_t rank) { return rank >= first && rank < end; });
+    const FlopsPerSecond rate =
+        static_cast<double>(ranks) *
+        peak_of(*group.node->device, std::string(name_of(study.strategy.precision)));
+    if (rate > most) {
+      most = rate;
+      device = *group.node->device;
+    }
+    first = end;
+  }
+  return device;
+}
+
 struct WeightedRatio {
   double ratio = 1;
   double weight = 0;
@@ -61,7 +82,7 @@ double weight_of(const StepKind& kind, const StepKind& measured, const StepWeigh
 
 StepKind kind_of(const LoadedStudy& study) {
   const Strategy& strategy = study.strategy;
-  const DeviceType& device = *groups_with(study.cluster, study.used()).front().node->device;
+  const DeviceType device = main_device(study);
   const std::string& framework = strategy.framework->name;
   const std::string& family = strategy.framework->family;
   return {.framework = framework,

@@ -30,7 +30,7 @@ struct LoadedStudy;
 struct StepKind {
   std::string framework{};
   std::string family{};      ///< Framework::family; the framework's name where that is empty.
-  std::string device{};      ///< "H100-SXM"; the first one where devices differ.
+  std::string device{};      ///< "H100-SXM"; where devices differ, the one that can compute most.
   std::string generation{};  ///< "Hopper"; empty for a device of no known generation.
   std::string precision{};   ///< Type of the matrix products: "bf16", "fp8", "fp4".
   std::string model{};       ///< "dense", "experts", "state-space", "encoder" or "graph".

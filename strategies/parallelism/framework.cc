@@ -216,11 +216,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("fused_cross_entropy", &Framework::fused_cross_entropy,
                     "The loss writes its gradient over the logits; else it keeps exponentials in "
                     "fp32.")
-          .optional("loss_pieces", &Framework::loss_pieces,
-                    "The product with the vocabulary and the loss run on this many pieces of the "
-                    "logits, one after another, and the backward pass makes each again; 1: on all "
-                    "logits at once.",
-                    yaml::at_least(1))
+          .optional("loss_words", &Framework::loss_words,
+                    "The product with the vocabulary and the loss run on the logits of this many "
+                    "words at a time, and the backward pass makes these again; 0: on all at once.",
+                    yaml::at_least(0))
           .optional("workspace", &Framework::workspace,
                     "What libraries of matrix products allocate for themselves, for good.")
           .optional("context", &Framework::context,

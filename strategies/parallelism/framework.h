@@ -115,9 +115,9 @@ struct Framework {
   /// is allocated and freed with its product.
   bool keeps_gradient_placeholders = false;
   bool fused_cross_entropy = false;  ///< The loss writes its gradient over the logits.
-  /// The product with the vocabulary and the loss run on this many equal pieces of the logits, one
-  /// after another, and the backward pass makes each piece again. 1: on all logits at once.
-  std::int64_t loss_pieces = 1;
+  /// The product with the vocabulary and the loss run on the logits of this many words at a time,
+  /// and the backward pass makes these again. 0: on all logits at once.
+  std::int64_t loss_words = 0;
   Bytes workspace{};     ///< Workspace that matrix-product libraries allocate and keep.
   Bytes context{};       ///< Device memory that the driver keeps for a process.
   Bytes communicator{};  ///< Device memory that the communication library keeps per communicator.

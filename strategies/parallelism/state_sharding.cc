@@ -39,7 +39,8 @@ StateSharding state_sharding(const Strategy& strategy) {
 }
 
 bool holds_fp32(const Strategy& strategy) {
-  return strategy.zero_stage == 3 && strategy.framework->shards.fp32;
+  const Shards& shards = strategy.framework->shards;
+  return shards.gathered_fp32 || (strategy.zero_stage == 3 && shards.fp32);
 }
 
 bool leaves_experts_whole(const Strategy& strategy) {

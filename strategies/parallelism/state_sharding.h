@@ -48,7 +48,8 @@ StateSharding state_sharding(const Strategy& strategy, std::int64_t copies);
 /// tensor-parallel ranks may hold copies of experts, too.
 StateSharding state_sharding(const Strategy& strategy);
 
-/// Whether ranks hold parameters in fp32 (Shards::fp32): FSDP does so on one rank, too.
+/// Whether ranks hold parameters in fp32: as shards (Shards::fp32), on one rank, too, or for
+/// autocast (Shards::gathered_fp32), which makes copies in 16 bits.
 bool holds_fp32(const Strategy& strategy);
 
 /// Whether ZeRO 3 leaves experts that have ranks of their own unsharded (Shards::experts), whatever

@@ -433,7 +433,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     FORESHARD_TRY(lower_into(lowered.predictions.emplace_back(), prediction,
                              variant_of_prediction(strategy)));
   LayerVariant head{.trained_before = model.is_trained_before(model.layers)};
-  if (strategy.framework->loss_pieces > 1) head.recomputation.how = Recompute::kFull;
+  if (strategy.framework->loss_words > 0) head.recomputation.how = Recompute::kFull;
   FORESHARD_TRY(lower_into(lowered.head, graphs.head, head));
   const Graph& layer = graphs.layers.front();
   const Tensor& boundary = layer[layer.inputs.front()];

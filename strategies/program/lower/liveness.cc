@@ -125,7 +125,8 @@ class LivenessSweep {
   void take_beside(const ShardedGraph& sharded, std::size_t s) {
     const Operator& op = sharded.graph->operators[steps_[s].op];
     const BesideOperands beside = beside_operands(sharded, steps_[s].op);
-    during(beside.work * (computes_loss(op) ? piece() : 1), s, s);
+    during(beside.work * (computes_loss(op) ? piece((*sharded.graph)[op.inputs.front()]) : 1), s,
+           s);
     if (beside.kept > 0_B) beside_[op.name] = {beside.kept, s, s};
     if (!op.name.starts_with("d.")) return;
     const auto kept = beside_.find(op.name.substr(2));
@@ -189,7 +190,7 @@ class LivenessSweep {
     }
     const bool is_passed_on = ring && ring->gradients && o == 1;
     Bytes bytes = is_passed_on ? ring->gradient_bytes : local_bytes(tensor, made, sharded.mesh);
-    if (is_of_logits(sharded, id)) bytes = piece() * bytes;
+    if (is_of_logits(sharded, id)) bytes = piece(tensor) * bytes;
     for (const std::int32_t c : sharded.after_operator[i]) {
       if (is_passed_on || sharded.conversions[static_cast<std::size_t>(c)].tensor != id) continue;
       during(bytes, s, s);
@@ -203,7 +204,11 @@ class LivenessSweep {
   static bool computes_loss(const Operator& op) {
     return op.type.starts_with("vocabulary_cross_entropy");
   }
-  double piece() const { return 1 / static_cast<double>(how_.loss_pieces); }
+  // The part of the logits that is in memory at a time.
+  double piece(const Tensor& logits) const {
+    const auto words = static_cast<double>(logits.shape.back());
+    return how_.loss_words == 0 ? 1 : std::min(1.0, static_cast<double>(how_.loss_words) / words);
+  }
 
   // Whether the tensor is as large as the logits: these, exponentials and gradients.
   bool is_of_logits(const ShardedGraph& sharded, TensorId id) {

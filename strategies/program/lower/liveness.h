@@ -51,7 +51,7 @@ struct BackwardWork {
   /// Placeholders of gradients exist all the time, so that products that add up weight gradients
   /// need no memory for them during the pass.
   bool placeholders_kept = false;
-  std::int64_t loss_pieces = 1;  ///< Framework::loss_pieces: only one of them is in memory.
+  std::int64_t loss_words = 0;  ///< Framework::loss_words: only their logits are in memory.
 };
 
 /// Peak of a forward pass, on top of all of `kept`.

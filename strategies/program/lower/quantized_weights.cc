@@ -14,10 +14,6 @@ bool are_in_4_bits(const Strategy& strategy) {
   return strategy.quantization == Quantization::kNone;
 }
 
-bool holds_fp32_shards(const Strategy& strategy) {
-  return element_bytes(strategy).parameter != size_of(strategy.precision);
-}
-
 }  // namespace
 
 Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized) {
@@ -47,7 +43,7 @@ std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGro
                               const std::vector<MeshAxis>& mesh) {
   const StateSharding states = state_sharding(strategy);
   if (!strategy.quantized_parameters) return states.cuts_parameters ? 0 : group.quantized;
-  if (states.cuts_parameters && holds_fp32_shards(strategy)) return 0;
+  if (states.cuts_parameters && holds_fp32(strategy)) return 0;
   std::int64_t changed = 0;
   for (const plan::ParameterGroup& trained : plan::trained_alone({group}))
     changed += trained.quantized;
@@ -58,7 +54,7 @@ std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, st
   const StateSharding states = state_sharding(strategy);
   if (!states.cuts_parameters) return 0;
   if (!strategy.quantized_parameters) return quantized;
-  return holds_fp32_shards(strategy) ? shard : 0;
+  return holds_fp32(strategy) ? shard : 0;
 }
 
 void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,

@@ -286,7 +286,7 @@ class UnitLowering {
         kept_(kept_by(unit.forward, unit.backward, unit.recomputation)),
         work_{.recomputation = unit.recomputation,
               .placeholders_kept = unit.placeholders_kept,
-              .loss_pieces = strategy.framework->loss_pieces} {}
+              .loss_words = strategy.framework->loss_words} {}
 
   LoweredBlock run(PartialElements& reduced) {
     lowered_.recompute = unit_.recomputation.how;

@@ -141,12 +141,16 @@ TEST(Head, LossByLogSoftmaxHasThreeCopiesInFullPrecision) {
   EXPECT_EQ(head.transient_backward.in_base(), 2 * 4 * kS * kV);
 }
 
-// In eight pieces the head keeps its input alone, and has an eighth of the logits at a time.
-TEST(Head, LossInPiecesHasOneOfThemInMemory) {
+// With an eighth of the words at a time the head keeps its input alone, and an eighth of the logits
+// is in memory. As many words as the vocabulary has change nothing but that they are made again.
+TEST(Head, LossOfSomeWordsHasTheirLogitsInMemory) {
   Strategy s = on(1);
   s.framework.value.pointwise.cross_entropy = LossKernels::kLogSoftmax;
   const double whole = blocks_of(s).head.transient_backward.in_base();
-  s.framework.value.loss_pieces = 8;
+  s.framework.value.loss_words = static_cast<std::int64_t>(4 * kV);
+  EXPECT_EQ(blocks_of(s).head.saved.in_base(), 2 * kS * kH);
+  EXPECT_GE(blocks_of(s).head.transient_backward.in_base(), whole);
+  s.framework.value.loss_words = static_cast<std::int64_t>(kV / 8);
   const LoweredBlock head = blocks_of(s).head;
   EXPECT_EQ(head.saved.in_base(), 2 * kS * kH);
   EXPECT_LT(head.transient_forward.in_base(), 10 * kS * kV / 8 + 6 * kS * kH + 16 * kS);
