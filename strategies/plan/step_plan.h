@@ -97,6 +97,8 @@ struct Block {
   /// which no gradient flows back (an embedding), or which has no weights, does not split: its
   /// whole backward pass runs where other blocks compute gradients of inputs.
   bool splits = false;
+  /// The host waits inside its passes, for counts of tokens.
+  bool host_waits = false;
 
   std::int64_t elements() const {
     std::int64_t sum = 0;

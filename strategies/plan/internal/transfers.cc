@@ -22,8 +22,8 @@ class Transfers {
         role_(role),
         framework_(*draft.strategy.framework),
         may_block_(schedule::find_schedule(draft.strategy.schedule)->may_block),
-        blocking_(transfers_block(draft.strategy)),
-        hosts_wait_(hosts_wait_for_transfers(draft.strategy)) {}
+        blocking_(transfers_block(draft.strategy) && !is_ring_of_waiting_hosts()),
+        hosts_wait_(hosts_wait_for_transfers(draft.strategy) && !is_ring_of_waiting_hosts()) {}
 
   void add() {
     for (Section& section : role_.slots) add_to(section);
@@ -35,6 +35,10 @@ class Transfers {
   // Whether the stages could wait for each other's transfers in a circle: in an interleaved
   // pipeline, and in schedules whose transfers are posted ahead of use.
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
+  // Whether hosts wait inside the passes of such a pipeline.
+  bool is_ring_of_waiting_hosts() const {
+    return in_ring() && std::ranges::any_of(draft_.plan.parts.blocks, &Block::host_waits);
+  }
 
   void add_to(Section& section) {
     const PassSlot& slot = *section.slot;

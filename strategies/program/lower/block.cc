@@ -282,6 +282,16 @@ const Block& only_block(const Pieces& pieces) {
   return pieces.front().block;
 }
 
+bool host_waits_in(const Pieces& pieces) {
+  return std::ranges::any_of(pieces, [](const Piece& piece) {
+    const auto waits = [](const Task& task) {
+      return std::holds_alternative<program::Sync>(task.body);
+    };
+    return std::ranges::any_of(piece.block.tasks, waits) ||
+           std::ranges::any_of(piece.bodies, host_waits_in);
+  });
+}
+
 void put_before(Block& block, std::vector<Task> tasks) {
   for (Task& task : block.tasks)
     for (std::int32_t& index : task.after) index += static_cast<std::int32_t>(tasks.size());

@@ -63,6 +63,8 @@ auto* last_block(List& pieces) {
 
 /// \pre is_one_block(pieces)
 const program::Block& only_block(const Pieces& pieces);
+/// Whether the host waits in a task of some piece.
+bool host_waits_in(const Pieces& pieces);
 
 /// Calls `visit` with every block, including blocks in bodies.
 template <class Visit>

@@ -152,8 +152,10 @@ plan::PlannedModel parts_of(const ShardedUnits& units, const std::vector<std::in
     const auto block = static_cast<std::int32_t>(known - first.begin());
     if (known == first.end()) {
       first.push_back(u);
-      parts.blocks.push_back(
-          {.name = name, .groups = blocks[u].parameters, .splits = blocks[u].split.has_value()});
+      parts.blocks.push_back({.name = name,
+                              .groups = blocks[u].parameters,
+                              .splits = blocks[u].split.has_value(),
+                              .host_waits = host_waits_in(blocks[u].forward)});
       planned.blocks.push_back(&blocks[u]);
     }
     const auto layer = std::ranges::count(parts.units, block, &plan::Unit::block);

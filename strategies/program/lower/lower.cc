@@ -104,7 +104,8 @@ plan::Block planned(std::string name, const LoweredBlock& block) {
   return {.name = std::move(name),
           .groups = block.parameters,
           .has_backward = !only_block(block.backward).tasks.empty(),
-          .splits = block.split.has_value()};
+          .splits = block.split.has_value(),
+          .host_waits = host_waits_in(block.forward)};
 }
 
 program::Totals totals_of(const Model& model, const Strategy& strategy) {

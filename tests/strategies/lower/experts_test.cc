@@ -312,6 +312,29 @@ TEST(ExpertParallel, WaitsForCountsOnTheHost) {
   }
 }
 
+// In an interleaved pipeline whose passes wait for transfers, a host that waits for counts has
+// posted the receives that the stages around it wait for.
+TEST(ExpertParallel, StagesThatWaitForCountsDoNotWaitForEachOther) {
+  for (const std::int64_t stages : {2, 4}) {
+    for (const std::int64_t rounds : {1, 3}) {
+      Strategy ring = degrees(1, stages, 2, 2 * stages * rounds);
+      ring.micro_batch = 1;
+      ring.expert_parallel = 2;
+      ring.schedule = "interleaved";
+      ring.virtual_stages = 4 / stages + 1;
+      ring.framework.value.counts_tokens_on_host = true;
+      ring.framework.value.pipeline_transfers = PipelineTransfers::kBlocking;
+      Model deep = model();
+      deep.layers = stages * ring.virtual_stages;
+      for (const bool hosts_wait : {false, true}) {
+        ring.framework.value.pipeline_host_sync = hosts_wait;
+        EXPECT_EQ(message_of(program::verify(lowered(ring, deep))), "accepted")
+            << stages << " stages, " << rounds << " rounds, hosts wait: " << hosts_wait;
+      }
+    }
+  }
+}
+
 // A rank's two experts: each of the three products of both matrices is two launches, which keep the
 // host for 2 x 9 us; without the time, one kernel has both.
 TEST(ExpertParallel, LaunchesTheProductOfEachExpert) {
