@@ -105,18 +105,30 @@ void note(std::string_view message) {
   tell({.is_error = false, .code = {}, .text = std::string(message), .help = {}});
 }
 
+// The result as stdout gets it, which may end on a terminal: names from outside are made harmless.
+// JSON escapes all of their control characters but this one.
+static std::string harmless(std::string_view text, bool terminal, bool colours) {
+  if (terminal || (!text.starts_with('{') && !text.starts_with('[')))
+    return printable(text, std::numeric_limits<std::size_t>::max(), colours);
+  std::string json;
+  for (const char c : text) {
+    if (c == '\x7f')
+      json += "\\u007f";
+    else
+      json += c;
+  }
+  return json;
+}
+
 Status write_result(const std::string& path, std::string_view text) {
   if (!path.empty() && path != "-") return write_file(path, text);
+  const bool terminal = current_caller == nullptr && on_terminal(path);
+  const std::string shown = harmless(text, terminal, paper_for(path).colour);
   if (current_caller != nullptr) {
-    current_caller->output += text;
+    current_caller->output += shown;
     return {};
   }
-  constexpr auto kAll = std::numeric_limits<std::size_t>::max();
-  if (on_terminal(path)) {
-    const std::string shown = printable(text, kAll, paper_for(path).colour);
-    std::cout << (has_utf8() ? shown : in_ascii(shown)) << std::flush;
-  } else
-    std::cout << text << std::flush;
+  std::cout << (terminal && !has_utf8() ? in_ascii(shown) : shown) << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
   return {};
 }

@@ -260,7 +260,10 @@ Result<std::string> study_of_row(const std::vector<std::filesystem::path>& table
                    fmt::format("row '{}' names its study itself: {}", options.row,
                                Cells(table.cells, table.cells.rows.front(), "").text("study"))};
     FORESHARD_ASSIGN(const auto format, format_of(table.cells, options.catalogue));
-    if (!format) continue;
+    if (!format)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("row '{}' of {} is no measured step: no study", options.row, path.string())};
     FORESHARD_ASSIGN(const auto rows, read_training(table.cells, *format, path.string()));
     return study_text(rows.front(), *format, options.catalogue);
   }

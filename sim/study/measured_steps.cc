@@ -32,6 +32,8 @@ std::string words_of_devices(std::int64_t devices) {
 
 // The device whose ranks together can compute most; of equal ones, the first.
 DeviceType main_device(const LoadedStudy& study) {
+  const std::string precision(name_of(study.strategy.precision));
+  std::map<std::string, FlopsPerSecond> rates;
   DeviceType device;
   std::int64_t first = 0;
   FlopsPerSecond most;
@@ -39,9 +41,8 @@ DeviceType main_device(const LoadedStudy& study) {
     const std::int64_t end = first + group.nodes * group.node->gpus;
     const auto ranks = std::ranges::count_if(
         study.used(), [&](std::int64_t rank) { return rank >= first && rank < end; });
-    const FlopsPerSecond rate =
-        static_cast<double>(ranks) *
-        peak_of(*group.node->device, std::string(name_of(study.strategy.precision)));
+    FlopsPerSecond& rate = rates[group.node->device->name];
+    rate += static_cast<double>(ranks) * peak_of(*group.node->device, precision);
     if (rate > most) {
       most = rate;
       device = *group.node->device;

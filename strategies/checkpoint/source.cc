@@ -107,9 +107,9 @@ class ManifestOpener {
     if (!file) {
       if (file.error().code != Error::Code::kInvalidInput) return file.error();
       return Error{file.error().code,
-                   fmt::format("{}; it has the slices of rank {} (--down {} goes on without them "
-                               "where other ranks have copies)",
-                               file.error().message, shard.rank, shard.rank)};
+                   fmt::format("{}; by {} it has the slices of rank {} (--down {} goes on without "
+                               "them where other ranks have copies)",
+                               file.error().message, kManifestName, shard.rank, shard.rank)};
     }
     if (file->bytes() != shard.bytes)
       return fault(path, fmt::format("has {} bytes, the manifest says {}: it is {}", file->bytes(),

@@ -218,7 +218,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "fp32.")
           .optional("loss_words", &Framework::loss_words,
                     "The product with the vocabulary and the loss run on the logits of this many "
-                    "words at a time, and the backward pass makes these again; 0: on all at once.",
+                    "words at a time (with tensor_parallel each rank on its part of these), and "
+                    "the backward pass makes these again; 0: on all at once.",
                     yaml::at_least(0))
           .optional("workspace", &Framework::workspace,
                     "What libraries of matrix products allocate for themselves, for good.")

@@ -147,11 +147,13 @@ Status plan_offloads(Draft& draft);
 /// delays the next pass. A blocking receive waits for the last pass of the slot before; in a ring
 /// of stages (an interleaved pipeline), of the slot before that: Megatron-LM posts the receives of
 /// the next forward and the next backward pass together, and a host that also waited for its sends
-/// would never get to issue the receive. Nor would one that waits inside passes
-/// (Block::host_waits): in a ring of such stages no pass waits for a send, and no host for a
-/// receive. Schedules that may not block post their transfers ahead of use
-/// (schedule::Schedule::may_block). Needs everything else. Not modelled: receives that such hosts
-/// post as soon as the send is issued, for which passes wait.
+/// would never get to issue the receive. Hosts of a ring that wait inside passes
+/// (Block::host_waits) would come to the receive too late: they issue it behind the send of the
+/// slot before the last, as PyTorch does, which posts a receive in the time step of its send
+/// (torch/distributed/pipelining, PipelineScheduleMulti). Where they wait for receives, too, or
+/// with pipeline_scatter_gather, no pass waits for sends and no host for receives. Schedules that
+/// may not block post their transfers ahead of use (schedule::Schedule::may_block). Needs
+/// everything else.
 Status plan_transfers(Draft& draft);
 
 }  // namespace foreshard::plan

@@ -92,9 +92,22 @@ class RoleCheck {
     return std::nullopt;
   }
 
+  // The receives of all slots. A receive may be issued in a slot before the one whose pass reads
+  // it.
+  void find_receives() {
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      if (it.kind == ActionKind::kReceive)
+        receives_[{it.direction, it.chunk, it.micro_batch - it.micro_batch % role_.together}]
+            .push_back(id);
+    }
+  }
+
   // A slot has the passes of all units of its chunk, and the transfers over the crossings on both
   // sides of its piece.
   Fault slots() {
+    find_receives();
+    auto unread = receives_;
     const auto crossings = static_cast<std::int32_t>(plan_.crossings.size());
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
       const PassSlot& slot = role_.slots[i];
@@ -110,19 +123,28 @@ class RoleCheck {
       std::int32_t units = 0;
       std::vector<std::int32_t> received;
       std::vector<std::int32_t> sent;
+      // Each message continues with the micro-batches after the previous message.
+      const auto continues = [&](const Action& it, const std::vector<std::int32_t>& crossed) {
+        const std::int32_t done =
+            it.kind == ActionKind::kPass
+                ? 0
+                : static_cast<std::int32_t>(crossed.size()) *
+                      plan_.crossings[static_cast<std::size_t>(it.what)].together;
+        return it.chunk == slot.chunk && it.direction == slot.direction &&
+               it.micro_batch == slot.micro_batch + done;
+      };
+      if (!weights) {
+        const auto of = std::exchange(unread[{slot.direction, slot.chunk, slot.micro_batch}], {});
+        for (const ActionId id : of) {
+          if (!continues(action(id), received)) return at(6, id, "is of another slot");
+          received.push_back(action(id).what);
+        }
+      }
       for (ActionId id = slot.first; id < end; ++id) {
         const Action& it = action(id);
         const bool is_pass = it.kind == ActionKind::kPass;
-        if (!is_pass && !is_transfer(it)) continue;
-        // Each message continues with the micro-batches after the previous message.
-        auto& crossed = it.kind == ActionKind::kReceive ? received : sent;
-        const std::int32_t done =
-            is_pass ? 0
-                    : static_cast<std::int32_t>(crossed.size()) *
-                          plan_.crossings[static_cast<std::size_t>(it.what)].together;
-        if (it.chunk != slot.chunk || it.direction != slot.direction ||
-            it.micro_batch != slot.micro_batch + done)
-          return at(is_pass ? 2 : 6, id, "is of another slot");
+        if (!is_pass && it.kind != ActionKind::kSend) continue;
+        if (!continues(it, sent)) return at(is_pass ? 2 : 6, id, "is of another slot");
         if (is_pass && it.part != slot.part && (it.part != PassPart::kWhole || weights))
           return at(2, id, "is of another slot");
         if (is_pass && it.units.count > 0 &&
@@ -130,7 +152,7 @@ class RoleCheck {
               chunk.units.contains(it.units.first + it.units.count - 1)))
           return at(2, id, "passes units of another chunk");
         if (is_pass) units += it.units.count;
-        if (!is_pass) crossed.push_back(it.what);
+        if (!is_pass) sent.push_back(it.what);
       }
       const auto only = [&](std::int32_t crossing) {
         const bool is_sent = crossing >= 0 && crossing < crossings && !weights &&
@@ -150,6 +172,8 @@ class RoleCheck {
         return of_slot(6, "does not receive what the piece before it sends");
       if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
     }
+    for (const auto& [slot, ids] : unread)
+      if (!ids.empty()) return at(6, ids.front(), "receives for no slot");
     return std::nullopt;
   }
 
@@ -378,17 +402,17 @@ class RoleCheck {
     std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionId> last_of;
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
-      std::vector<ActionId> received;
+      const PassSlot& slot = role_.slots[i];
+      const auto& received = receives_[{slot.direction, slot.chunk, slot.micro_batch}];
       const auto waits_for_all = [&](ActionId id) {
         return std::ranges::all_of(received, [&](ActionId one) { return order_->waits(id, one); });
       };
       for (ActionId id = role_.slots[i].first; id < end; ++id) {
         const Action& it = action(id);
-        if (it.kind == ActionKind::kReceive) received.push_back(id);
         if (it.kind == ActionKind::kPass) {
+          if (it.part == PassPart::kWeight) continue;
           if (!waits_for_all(id))
             return at(6, id, "does not wait for what it reads to be received");
-          if (it.part == PassPart::kWeight) continue;
           last_pass = id;
           // This role may have made what is read: the piece before (behind, in a backward pass).
           const std::int32_t piece = piece_of(it.chunk);
@@ -508,6 +532,8 @@ class RoleCheck {
   const StepPlan& plan_;
   const Role& role_;
   std::optional<HappensBefore> order_;
+  // (direction, chunk, micro-batch of the slot) -> receives of what the slot's passes read.
+  std::map<std::tuple<Direction, std::int32_t, std::int32_t>, std::vector<ActionId>> receives_;
   std::map<std::int32_t, std::vector<ParameterGroup>> groups_;  // by unit
   std::map<std::int32_t, std::vector<ParameterGroup>> cut_;     // by unit
 };

@@ -34,6 +34,23 @@ TEST(TopologyImport, GivesAFileThatCheckAndShowAccept) {
   EXPECT_THAT(sound.out, HasSubstr("nothing implausible"));
 }
 
+// What a terminal would obey is escaped in results, and is an escape of JSON there.
+TEST(TopologyShow, MakesNamesFromOutsideHarmless) {
+  const TemporaryFolder folder;
+  const std::string cluster = folder
+                                  .write("cluster.yaml",
+                                         "name: h\x7fx\nnodes: 2\nnode: dgx-h100\n"
+                                         "fabric: {kind: single-switch}\n")
+                                  .string();
+  const Outcome shown = foreshard("topology show '" + cluster + "'");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("cluster h\\x7fx: 2 nodes"));
+  const Outcome json = foreshard("topology show --format json '" + cluster + "'");
+  EXPECT_EQ(json.code, 0) << json.err;
+  EXPECT_EQ(json.out.find('\x7f'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["name"], "h\x7fx");
+}
+
 // A node is a cluster of one, for the commands about clusters.
 TEST(TopologyImport, ItsNodeIsShownAndChecked) {
   const TemporaryFolder folder;

@@ -22,8 +22,9 @@ class Transfers {
         role_(role),
         framework_(*draft.strategy.framework),
         may_block_(schedule::find_schedule(draft.strategy.schedule)->may_block),
-        blocking_(transfers_block(draft.strategy) && !is_ring_of_waiting_hosts()),
-        hosts_wait_(hosts_wait_for_transfers(draft.strategy) && !is_ring_of_waiting_hosts()) {}
+        waits_inside_(std::ranges::any_of(draft.plan.parts.blocks, &Block::host_waits)),
+        blocking_(transfers_block(draft.strategy) && !(in_ring() && waits_inside_ && !may_post())),
+        hosts_wait_(hosts_wait_for_transfers(draft.strategy) && !(in_ring() && waits_inside_)) {}
 
   void add() {
     for (Section& section : role_.slots) add_to(section);
@@ -35,9 +36,10 @@ class Transfers {
   // Whether the stages could wait for each other's transfers in a circle: in an interleaved
   // pipeline, and in schedules whose transfers are posted ahead of use.
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
-  // Whether hosts wait inside the passes of such a pipeline.
-  bool is_ring_of_waiting_hosts() const {
-    return in_ring() && std::ranges::any_of(draft_.plan.parts.blocks, &Block::host_waits);
+  // Whether a receive can be issued ahead of its slot: nothing but the slot's passes may wait for
+  // it, neither the host nor the gather of what pipeline_scatter_gather has cut.
+  bool may_post() const {
+    return !hosts_wait_for_transfers(draft_.strategy) && !framework_.pipeline_scatter_gather;
   }
 
   void add_to(Section& section) {
@@ -83,6 +85,7 @@ class Transfers {
       unfinished_.insert(unfinished_.end(), awaited.begin(), awaited.end());
     }
     two_slots_back_ = std::exchange(one_slot_back_, last_pass_);
+    posts_two_back_ = std::exchange(posts_one_back_, &section);
   }
 
   const Crossing& crossing_at(std::int32_t index) const {
@@ -108,16 +111,23 @@ class Transfers {
     return role_.role.together / crossing_at(crossing).together;
   }
 
-  // Receives all messages of the slot, in their order, before its other actions; returns the
-  // receives.
+  // The earlier slot behind whose actions the receives of the present slot are issued; nullptr:
+  // they are issued before the slot's own actions.
+  Section* posts_receives() const {
+    if (!blocking_ || !in_ring() || !waits_inside_) return nullptr;
+    return posts_two_back_ != nullptr ? posts_two_back_ : posts_one_back_;
+  }
+
+  // Receives all messages of the slot, in their order; returns the receives.
   std::vector<ActionRef> receive(Section& section, std::int32_t crossing) {
     std::vector<ActionRef> received;
     std::vector<ActionRef> actions;  // the receives, and the host's waits
+    Section* const earlier = posts_receives();
     for (std::int32_t m = 0; m < messages(crossing); ++m) {
       Action one = transfer(ActionKind::kReceive, *section.slot, crossing, m);
       if (blocking_) one.after = {in_ring() ? two_slots_back_ : one_slot_back_};
       const ActionRef ref = received.emplace_back(role_.make(std::move(one)));
-      actions.push_back(ref);
+      (earlier != nullptr ? earlier->actions : actions).push_back(ref);
       if (!hosts_wait_) continue;
       Action sync = transfer(ActionKind::kSync, *section.slot, crossing, m);
       if (in_ring()) sync.after = {ref};
@@ -142,14 +152,17 @@ class Transfers {
   Draft& draft_;
   DraftRole& role_;
   const Framework& framework_;
-  bool may_block_;   // The schedule works with blocking transfers.
-  bool blocking_;    // Passes wait for transfers.
-  bool hosts_wait_;  // Hosts wait for receives.
+  bool may_block_;     // The schedule works with blocking transfers.
+  bool waits_inside_;  // Hosts wait inside passes.
+  bool blocking_;      // Passes wait for transfers.
+  bool hosts_wait_;    // Hosts wait for receives.
   // Outputs that stay on the role: (direction, crossing, micro-batch) -> the pass that makes it.
   std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> local_outputs_;
   ActionRef last_pass_ = kNone;        // the role's last pass so far
   ActionRef one_slot_back_ = kNone;    // last_pass_ at the end of the previous slot
   ActionRef two_slots_back_ = kNone;   // last_pass_ at the end of the slot before that
+  Section* posts_one_back_ = nullptr;  // the previous slot
+  Section* posts_two_back_ = nullptr;  // the slot before that
   std::vector<ActionRef> unfinished_;  // actions that the next pass waits for: blocking sends
                                        // and, after a slot without passes, what it waited for
   // Actions that the last slot with `beside` unset waited for: a slot beside it waits for them too.

@@ -31,10 +31,15 @@ double none_of(double special, double draws, double all) {
   return probability;
 }
 
+// The logarithm of n!. (std::lgamma also sets a variable of the process, for which threads race.)
+double log_factorial(double n) {
+  int sign = 0;
+  return ::lgamma_r(n + 1, &sign);
+}
+
 double binomial(double n, double k) {
-  return k < 0 || k > n
-             ? 0
-             : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));
+  if (k < 0 || k > n) return 0;
+  return std::exp(log_factorial(n) - log_factorial(k) - log_factorial(n - k));
 }
 
 }  // namespace

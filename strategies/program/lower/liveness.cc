@@ -201,9 +201,6 @@ class LivenessSweep {
     open(where, bytes, s);
   }
 
-  static bool computes_loss(const Operator& op) {
-    return op.type.starts_with("vocabulary_cross_entropy");
-  }
   // The part of the logits that is in memory at a time.
   double piece(const Tensor& logits) const {
     const auto words = static_cast<double>(logits.shape.back());
@@ -412,6 +409,10 @@ WeightPassInputs found_by_weights(const ShardedGraph& forward, const ShardedGrap
 }
 
 }  // namespace
+
+bool computes_loss(const Operator& op) {
+  return op.type.starts_with("vocabulary_cross_entropy");
+}
 
 SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward, const Kept& kept,
                      const std::vector<bool>& weights, const BackwardWork& how) {

@@ -54,6 +54,10 @@ struct BackwardWork {
   std::int64_t loss_words = 0;  ///< Framework::loss_words: only their logits are in memory.
 };
 
+/// Whether the operator is a transformer's loss, to which Framework::loss_words applies, or the
+/// gradient of one. Not modelled: losses of a user's graph on the logits of some words at a time.
+bool computes_loss(const Operator& op);
+
 /// Peak of a forward pass, on top of all of `kept`.
 Bytes forward_work(const ShardedGraph& forward, const Kept& kept, const BackwardWork& how = {});
 

@@ -9,6 +9,12 @@
 namespace foreshard::lower {
 namespace {
 
+// Whether ranks hold quantized copies between steps: what autocast gathers in fp32 is quantized
+// anew.
+bool keeps_quantized(const Strategy& strategy) {
+  return strategy.quantized_parameters && !strategy.framework->shards.gathered_fp32;
+}
+
 // Without a recipe, "quantized" weights are weights that are held in 4 bits.
 bool are_in_4_bits(const Strategy& strategy) {
   return strategy.quantization == Quantization::kNone;
@@ -42,7 +48,7 @@ std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
 std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGroup& group,
                               const std::vector<MeshAxis>& mesh) {
   const StateSharding states = state_sharding(strategy);
-  if (!strategy.quantized_parameters) return states.cuts_parameters ? 0 : group.quantized;
+  if (!keeps_quantized(strategy)) return states.cuts_parameters ? 0 : group.quantized;
   if (states.cuts_parameters && holds_fp32(strategy)) return 0;
   std::int64_t changed = 0;
   for (const plan::ParameterGroup& trained : plan::trained_alone({group}))
@@ -53,7 +59,7 @@ std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGro
 std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard) {
   const StateSharding states = state_sharding(strategy);
   if (!states.cuts_parameters) return 0;
-  if (!strategy.quantized_parameters) return quantized;
+  if (!keeps_quantized(strategy)) return quantized;
   return holds_fp32(strategy) ? shard : 0;
 }
 

@@ -338,9 +338,16 @@ class UnitLowering {
     return pass;
   }
 
+  // Whether a loss on the logits of some words at a time is in the unit: it makes the gradients of
+  // weights from these logits, before it goes on.
+  bool loses_by_words() const {
+    return strategy_.framework->loss_words > 0 &&
+           std::ranges::any_of(unit_.forward.graph->operators, computes_loss);
+  }
+
   // The backward pass in two parts, where the schedule splits it and the unit can be split.
   void add_split() {
-    if (!splits_backward(strategy_) || !unit_.forward.graph->bodies.empty() ||
+    if (!splits_backward(strategy_) || !unit_.forward.graph->bodies.empty() || loses_by_words() ||
         !can_split(*unit_.backward->graph))
       return;
     std::vector<bool> weights = weight_gradient_operators(*unit_.backward->graph);

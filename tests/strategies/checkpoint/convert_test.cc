@@ -177,8 +177,10 @@ TEST(Convert, DoesWithoutLostRanksWhereThereAreReplicas) {
   fs::remove(folder.path() / "from/rank-00001.bin");
   const Target target{
       .tensors = {tensor("weight", ElementType::kBf16, {4, 6}, layout_of({{"tp", 3}}, {{}, {0}}))}};
-  EXPECT_THAT(converted(folder.path() / "from", target, folder.path() / "to"),
-              HasSubstr("rank-00001.bin: is missing; it has the slices of rank 1 (--down 1"));
+  EXPECT_THAT(
+      converted(folder.path() / "from", target, folder.path() / "to"),
+      HasSubstr("rank-00001.bin: is missing; by foreshard-checkpoint.json it has the slices of "
+                "rank 1 (--down 1"));
   ASSERT_EQ(converted(folder.path() / "from", target, folder.path() / "to", {}, {1}), "done");
   EXPECT_EQ(contents_of(folder.path() / "to", 1), "right");
   EXPECT_THAT(converted(folder.path() / "from", target, folder.path() / "to2", {}, {1, 3}),

@@ -223,6 +223,16 @@ TEST(StepPlan, OfAnInterleavedPipelineReceivesOneSlotAhead) {
   expect_golden("plans/interleaved.txt", to_text(planned(tiny_parts(strategy, 4), strategy)));
 }
 
+// Hosts that wait inside passes issue a receive behind the send of the slot before the last.
+TEST(StepPlan, OfARingWhoseHostsWaitInsidePostsReceives) {
+  Strategy strategy = tiny_strategy(2, 4);
+  strategy.schedule = "interleaved";
+  strategy.virtual_stages = 2;
+  PlannedModel parts = tiny_parts(strategy, 4);
+  for (Block& block : parts.blocks) block.host_waits = true;
+  expect_golden("plans/interleaved_waiting_hosts.txt", to_text(planned(parts, strategy)));
+}
+
 TEST(StepPlan, OfBlockingTransfersWaitsForSends) {
   Strategy strategy = tiny_strategy(2, 2);
   strategy.framework.value.pipeline_host_sync = true;
