@@ -139,12 +139,13 @@ constexpr std::array<ClosedProperty, 3> kClosed{{
 const yaml::Table<StepKind>& yaml_table(const StepKind*) {
   static const auto table = [] {
     yaml::Table<StepKind> made("kind of step", "What errors of predictions go together with.");
-    for (const StepProperty& one : step_properties()) {
+    const auto add = [&made](const StepProperty& one) {
       const auto words = std::ranges::find(kClosed, one.key, &ClosedProperty::key);
       std::move(made).required(
           std::string(one.key), one.value, std::string(one.doc),
           yaml::one_of(words == kClosed.end() ? std::vector<std::string>{} : words->words()));
-    }
+    };
+    std::ranges::for_each(step_properties(), add);
     return made;
   }();
   return table;
@@ -155,11 +156,15 @@ const yaml::Table<StepWeights>& yaml_table(const StepWeights*) {
     yaml::Table<StepWeights> made("weights of steps",
                                   "What a measured step's weight is multiplied with where it "
                                   "differs from the predicted step.");
+    const auto add = [&made](std::string key, double StepWeights::*weight, std::string doc,
+                             auto... constraints) {
+      std::move(made).required(std::move(key), weight, std::move(doc), constraints...);
+    };
     for (const StepProperty& one : step_properties())
-      std::move(made).required(std::string(one.key), one.weight, std::string(one.doc),
-                               yaml::positive(), yaml::at_most(1));
-    std::move(made).required("widening", &StepWeights::widening,
-                             "Factor on the half width of the interval.", yaml::at_least(1));
+      add(std::string(one.key), one.weight, std::string(one.doc), yaml::positive(),
+          yaml::at_most(1));
+    add("widening", &StepWeights::widening, "Factor on the half width of the interval.",
+        yaml::at_least(1));
     return made;
   }();
   return table;
