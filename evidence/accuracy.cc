@@ -235,8 +235,8 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   return report;
 }
 
-// Weight of rows of other tiers than core, whose sources leave settings open: part of their errors
-// are those of what is assumed. evidence/tools/residuals prints what other weights would give.
+// Weight of rows of other tiers than core. Their sources leave settings open, so that their errors
+// come in part from assumptions. evidence/tools/residuals prints what other weights would give.
 static constexpr double kWeightOfOpenSettings = 0.1;
 
 study::MeasuredSteps steps_of(const Report& report) {

@@ -103,7 +103,7 @@ struct StepErrors {
 StepErrors errors_of(const StepKind& kind, std::span<const MeasuredStepGroup> groups,
                      const StepWeights& weights, std::string_view without = {});
 
-/// A measured step is at most so many times shorter, or longer, than its prediction.
+/// The least ratio of a measured step to its prediction; the largest is its inverse.
 inline constexpr double kLeastRatio = 0.01;
 
 /// Groups of measured steps by kind and source, with at most kRatios ratios each.

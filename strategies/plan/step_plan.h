@@ -375,7 +375,7 @@ struct Role {
 ///     message as the crossing says. Nothing is sent between pieces of one role: there, the pass
 ///     that reads the tensor waits for the pass that makes it. Sends and receives of a crossing
 ///     have the same order. A send waits for the pass that makes the tensor, and the pass that
-///     reads the tensor waits for the receive.
+///     reads the tensor waits for the receive, which may be issued in an earlier slot.
 ///  7. Every buffer that is allocated is freed once, for the same unit and micro-batch; none
 ///     is left at the end.
 ///  8. The optimizer waits for every backward pass and every reduction. A reduction of copies waits
