@@ -107,9 +107,9 @@ void note(std::string_view message) {
 
 // The result as stdout gets it, which may end on a terminal: names from outside are made harmless.
 // JSON escapes all of their control characters but this one.
-static std::string harmless(std::string_view text, bool terminal, bool colours) {
+static std::string harmless(std::string_view text, bool terminal, bool coloured) {
   if (terminal || (!text.starts_with('{') && !text.starts_with('[')))
-    return printable(text, std::numeric_limits<std::size_t>::max(), colours);
+    return printable(text, std::numeric_limits<std::size_t>::max(), coloured);
   std::string json;
   for (const char c : text) {
     if (c == '\x7f')

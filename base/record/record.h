@@ -337,17 +337,28 @@ class Record {
   /// A key that is always there. `schema` replaces what follows from the type of the value.
   template <class Value>
   Record&& field(std::string key, Value value, std::string doc = {}, Json schema = {}) && {
+    append(std::move(key), std::move(value), std::move(doc), std::move(schema));
+    return std::move(*this);
+  }
+  /// The same, for a record that a loop fills.
+  template <class Value>
+  void append(std::string key, Value value, std::string doc = {}, Json schema = {}) {
     using V = internal::ValueOf<T, Value>;
     add(std::move(key), std::move(doc), true, std::move(schema), value, &internal::Form<V>::schema,
         [value](const void* object) -> std::optional<Json> {
           return internal::Form<V>::write(std::invoke(value, *static_cast<const T*>(object)));
         });
-    return std::move(*this);
   }
 
   /// A key that is left out where the value, an optional, is empty.
   template <class Value>
   Record&& sometimes(std::string key, Value value, std::string doc = {}, Json schema = {}) && {
+    append_sometimes(std::move(key), std::move(value), std::move(doc), std::move(schema));
+    return std::move(*this);
+  }
+  /// The same, for a record that a loop fills.
+  template <class Value>
+  void append_sometimes(std::string key, Value value, std::string doc = {}, Json schema = {}) {
     using V = internal::ValueOf<T, Value>;
     static_assert(internal::kIsOptional<V>, "only an optional value can be left out");
     using Form = internal::Form<typename V::value_type>;
@@ -356,7 +367,6 @@ class Record {
           const auto& held = std::invoke(value, *static_cast<const T*>(object));
           return held ? std::optional(Form::write(*held)) : std::nullopt;
         });
-    return std::move(*this);
   }
 
   /// A nested object with the fields of `group`; `value` gives the object that they read.

@@ -187,9 +187,7 @@ const Record<Spread>& record_of(const Spread*) {
 const Record<Parts>& record_of(const Parts*) {
   static const auto record = [] {
     Record<Parts> all("parts", "Where the time went; means over the histories.");
-    for (const PartName& name : kPartNames)
-      // NOLINTNEXTLINE(bugprone-use-after-move): field() gives the record itself back
-      std::move(all).field(name.key, name.part, name.doc);
+    for (const PartName& name : kPartNames) all.append(name.key, name.part, name.doc);
     return all;
   }();
   return record;

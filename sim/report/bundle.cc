@@ -36,14 +36,11 @@ const record::Record<MemoryCurve>& record_of(const MemoryCurve*) {
                      return times;
                    });
     for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind)
-      // NOLINTNEXTLINE(bugprone-use-after-move): field() gives the record itself back
-      std::move(all).field(std::string(sim::kMemoryParts[kind]) + "_bytes",
-                           [kind](const MemoryCurve& curve) {
-                             std::vector<Bytes> live;
-                             for (const memory::Sample& sample : curve.samples)
-                               live.push_back(sample.live[kind]);
-                             return live;
-                           });
+      all.append(std::string(sim::kMemoryParts[kind]) + "_bytes", [kind](const MemoryCurve& curve) {
+        std::vector<Bytes> live;
+        for (const memory::Sample& sample : curve.samples) live.push_back(sample.live[kind]);
+        return live;
+      });
     return all;
   }();
   return record;

@@ -16,8 +16,7 @@ const BreakdownPart& dominant(const Breakdown& breakdown, bool with_compute) {
 const record::Record<Breakdown>& record_of(const Breakdown*) {
   static const auto record = [] {
     record::Record<Breakdown> all("breakdown", "Seconds of one device; their sum is the step.");
-    for (const BreakdownPart& part : kBreakdownParts)
-      std::move(all).field(std::string(part.key), part.time);
+    for (const BreakdownPart& part : kBreakdownParts) all.append(std::string(part.key), part.time);
     return all;
   }();
   return record;
@@ -27,8 +26,8 @@ const record::Record<MemoryUse>& record_of(const MemoryUse*) {
   static const auto record = [] {
     record::Record<MemoryUse> all("memory_by_kind", "Bytes of one device at its peak.");
     for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind)
-      std::move(all).field(std::string(kMemoryParts[kind]),
-                           [kind](const MemoryUse& use) { return use.by_kind[kind]; });
+      all.append(std::string(kMemoryParts[kind]),
+                 [kind](const MemoryUse& use) { return use.by_kind[kind]; });
     return all;
   }();
   return record;
@@ -49,7 +48,7 @@ const record::Record<StepKind>& record_of(const StepKind*) {
   static const auto record = [] {
     record::Record<StepKind> all("step_kind", "What errors of predictions go together with.");
     for (const StepProperty& property : step_properties())
-      std::move(all).field(std::string(property.key), property.value, std::string(property.doc));
+      all.append(std::string(property.key), property.value, std::string(property.doc));
     return all;
   }();
   return record;

@@ -58,7 +58,9 @@ std::string read_columns(const accuracy::RowFormat& format, const accuracy::RowF
       header += theirs + ",";
       values += std::to_string(value) + ",";
     }
-    const auto table = read_csv(header + "end\n" + values + "0\n", "table");
+    header += "end\n";
+    values += "0\n";
+    const auto table = read_csv(header + values, "table");
     const auto rows = accuracy::read_training(*table, format, "table");
     if (!rows) {
       text += rows.error().message;
@@ -87,7 +89,7 @@ using Cells = std::map<std::string, std::string>;
 std::vector<Cells> cells_for(const std::vector<accuracy::Conditions>& together) {
   Cells first;
   std::vector<Cells> all{{}};
-  const auto cell_of = [](std::string text) {
+  const auto cell_of = [](const std::string& text) {
     if (text.starts_with("!")) return std::string();
     return text.starts_with("=") ? text.substr(1) : text;
   };
@@ -205,7 +207,7 @@ std::string read_kernels(const accuracy::KernelFormat& format,
           for (const std::string& pair : numbers)
             cell += ", " + pair + "=" + std::to_string(64 * (value += 3));
           for (const auto& [column, text] : row)
-            if (!names.contains(column)) cell += ", " + column + "=" + text;
+            if (!names.contains(column)) cell.append(", ").append(column).append("=").append(text);
         }
         line += "\"" + cell + "\",";
       }

@@ -108,6 +108,7 @@ std::vector<Outcome> steps_of_dear_communication() {
 TEST(Causes, ErrorsGrowWithThePartThatIsWrong) {
   const auto rows = steps_of_dear_communication();
   std::vector<const Outcome*> all;
+  all.reserve(rows.size());
   for (const Outcome& row : rows) all.push_back(&row);
   const auto tendency = value_of(tendency_of(all));
   EXPECT_EQ(tendency.part->key, "tp_comm");

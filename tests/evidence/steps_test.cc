@@ -2,6 +2,8 @@
 // steps like them.
 #include "evidence/steps.h"
 
+#include <fmt/format.h>
+
 #include "evidence/accuracy.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/test.h"

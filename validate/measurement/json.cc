@@ -295,7 +295,7 @@ std::optional<std::vector<std::optional<Seconds>>> lasted(const Rank& rank) {
 
 Record<Rank> tasks_group() {
   Record<Rank> tasks;
-  for (const auto& [key, field] : kColumns) std::move(tasks).field(std::string(key), column(field));
+  for (const auto& [key, field] : kColumns) tasks.append(std::string(key), column(field));
   return std::move(tasks)
       .sometimes(
           "slack_s",
@@ -321,7 +321,7 @@ const Record<Providers>& record_of(const Providers*) {
   static const auto record = [] {
     Record<Providers> all("providers",
                           "Whose kernels ran: a library, or foreshard for the replay's own.");
-    for (const auto& [key, field] : kProviders) std::move(all).field(std::string(key), field);
+    for (const auto& [key, field] : kProviders) all.append(std::string(key), field);
     return all;
   }();
   return record;
@@ -338,8 +338,8 @@ const Record<Machine>& record_of(const Machine*) {
 const Record<Reading>& record_of(const Reading*) {
   static const auto record = [] {
     Record<Reading> all("reading");
-    std::move(all).field("when", &Reading::when);
-    for (const auto& [key, field] : kReadings) std::move(all).sometimes(std::string(key), field);
+    all.append("when", &Reading::when);
+    for (const auto& [key, field] : kReadings) all.append_sometimes(std::string(key), field);
     return std::move(all).sometimes("throttle", unless_empty<&Reading::throttle>,
                                     "Why the device did not run at its highest clock.");
   }();
@@ -357,8 +357,8 @@ const Record<Span>& record_of(const Span*) {
 const Record<During>& record_of(const During*) {
   static const auto record = [] {
     Record<During> all("during");
-    std::move(all).field("samples", &During::samples, "Readings while steps were measured.");
-    for (const auto& [key, field] : kDuring) std::move(all).sometimes(std::string(key), field);
+    all.append("samples", &During::samples, "Readings while steps were measured.");
+    for (const auto& [key, field] : kDuring) all.append_sometimes(std::string(key), field);
     return std::move(all).field("throttle", &During::throttle, "All reasons that were seen.");
   }();
   return record;

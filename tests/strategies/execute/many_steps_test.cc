@@ -13,10 +13,10 @@ namespace {
 
 TEST(SerialIsSharded, ForRandomStrategies) {
   constexpr std::uint32_t kSeed = 20'211;
-  const int kStrategies = seeds(40, 500);
+  const int strategies = seeds(40, 500);
   std::mt19937 random(kSeed);
   Summary summary;
-  for (int i = 0; i < kStrategies; ++i) {
+  for (int i = 0; i < strategies; ++i) {
     Training training = random_training(random, 16);
     quantize(training.strategy, static_cast<unsigned>(i));
     replicate_shards(training.strategy, static_cast<unsigned>(i));

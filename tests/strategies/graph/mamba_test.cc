@@ -38,7 +38,7 @@ Model small() {
 TEST(Mamba, ParametersByHand) {
   EXPECT_EQ(kSmall.projected(), 48);
   EXPECT_EQ(kSmall.conv_width(), 32);
-  constexpr std::int64_t kLayer = 8 * 48 + 32 * 3 + 3 * 4 + 12 + 12 * 8;
+  constexpr int kLayer = 8 * 48 + 32 * 3 + 3 * 4 + 12 + 12 * 8;
   EXPECT_EQ(parameter_count(small()), kLayer + 4 * 64 + 2 * 48 + 4 * 8 + 7 * 8);
 }
 

@@ -73,11 +73,11 @@ TEST(ParameterCount, NemotronH4B) {
 // layer dense, of 16,384; two norms a layer; two embeddings of 202,048. "400B": the model card.
 TEST(ParameterCount, OfLlama4ByHand) {
   constexpr std::int64_t kH = 5120;
-  constexpr std::int64_t kAttention = kH * 56 * 128 + 40 * 128 * kH + 2 * kH;
+  constexpr std::int64_t kAttention = kH * 56 * 128 + kH * 40 * 128 + 2 * kH;
   constexpr std::int64_t kExpert = 3 * kH * 8192;
-  constexpr std::int64_t kOthers = 2 * 202048 * kH + kH;
+  constexpr std::int64_t kOthers = kH * 2 * 202048 + kH;
   EXPECT_EQ(parameter_count(catalogue("llama4-maverick")),
-            48 * kAttention + 24 * (129 * kExpert + 128 * kH) + 24 * 3 * kH * 16384 + kOthers);
+            48 * kAttention + 24 * (129 * kExpert + 128 * kH) + kH * 24 * 3 * 16384 + kOthers);
   EXPECT_EQ(parameter_count(catalogue("llama4-maverick")), 400'711'848'960);
   EXPECT_EQ(parameter_count(catalogue("llama4-scout")),
             48 * (kAttention + 17 * kExpert + 16 * kH) + kOthers);
@@ -107,8 +107,11 @@ TEST(ParameterCount, OfWhatATokenIsRoutedTo) {
 // projection (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3) are without the projection.
 TEST(ParameterCount, OfAPredictionOfASecondTokenByHand) {
   constexpr std::int64_t kH = 7168;
-  constexpr std::int64_t kAttention = kH * 1536 + 1536 * 128 * 192 + kH * (512 + 64) +
-                                      512 * 128 * (128 + 128) + 128 * 128 * kH + 1536 + 512;
+  constexpr std::int64_t kLatent = 512;
+  constexpr std::int64_t kQueries = 1536;
+  constexpr std::int64_t kAttention = kH * kQueries + kQueries * 128 * 192 + kH * (512 + 64) +
+                                      kLatent * 128 * (128 + 128) + kH * 128 * 128 + kQueries +
+                                      kLatent;
   constexpr std::int64_t kExpert = 3 * kH * 2048;
   constexpr std::int64_t kLayer = kAttention + 257 * kExpert + 256 * kH + 2 * kH;
   constexpr std::int64_t kProjection = 2 * kH * kH;
@@ -217,9 +220,9 @@ TEST(ModelFlops, OfLatentsByHand) {
       "norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
       "key_value_rank: 4, query_rank: 5, rotary_dim: 2, value_dim: 3");
   ASSERT_TRUE(checked(model));
-  const std::int64_t queries = 8 * 5 + 5 * 12;
-  const std::int64_t keys = 8 * (4 + 2) + 4 * 2 * (4 + 3);
-  const std::int64_t matrices = queries + keys + 2 * 3 * 8 + 3 * 8 * 3;
+  const int queries = 8 * 5 + 5 * 12;
+  const int keys = 8 * (4 + 2) + 4 * 2 * (4 + 3);
+  const int matrices = queries + keys + 2 * 3 * 8 + 3 * 8 * 3;
   EXPECT_EQ(parameter_count(model), 2 * (matrices + 5 + 4 + 2 * 8) + 2 * 56 + 8);
   EXPECT_DOUBLE_EQ(
       model_flops(model, 1).in_base(),

@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
+#include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower::experts_test {
