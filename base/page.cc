@@ -51,6 +51,17 @@ Glyph first_glyph(std::string_view text) {
   return {bytes, is_in(kNarrow, code) ? 0U : is_in(kWide, code) ? 2U : 1U};
 }
 
+// Whether a word has no more than `width` columns. Reads no more of it than that.
+bool fits(std::string_view word, std::size_t width) {
+  for (std::size_t used = 0; !word.empty();) {
+    const Glyph glyph = first_glyph(word);
+    used += glyph.columns;
+    if (used > width) return false;
+    word.remove_prefix(glyph.bytes);
+  }
+  return true;
+}
+
 // Bytes of the first part of a word that is wider than `width`.
 std::size_t part_of(std::string_view word, std::size_t width) {
   constexpr std::string_view kSigns = "/-_.,:;=+>";
@@ -305,7 +316,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
       lines.back().append(" ").append(word);
     } else {
       if (begin > 0) lines.emplace_back();
-      for (; columns(word) > width; lines.emplace_back()) {
+      for (; !fits(word, width); lines.emplace_back()) {
         const std::size_t part = part_of(word, width);
         lines.back() = word.substr(0, part);
         word.remove_prefix(part);

@@ -163,6 +163,7 @@ class Search final : public Command {
     options.progress = [&](std::int64_t done, std::int64_t all) { progress.at(done, all); };
     const Interruption interruption;
     options.stop = [] { return Interruption::asked(); };
+    options.runnable = true;
     return search::run_search(study, options);
   }
 

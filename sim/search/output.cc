@@ -120,7 +120,7 @@ std::string described(const Simulated& one) {
                             one.use.front(), one.use.back());
 }
 
-void write_front(Page& page, const SearchResult& result) {
+void write_front(Page& page, const Model& model, const SearchResult& result) {
   if (std::ranges::count_if(result.simulated, &Simulated::on_front) < 2) return;
   page.line(fmt::format(
       "\nOf those simulated, none is better than these in time, memory and money at once{}:",
@@ -133,8 +133,34 @@ void write_front(Page& page, const SearchResult& result) {
       table.row(format(one.step), interval_text(one), format(one.peak),
                 result.is_priced ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
                                  : fmt::format("{:.3g} dev s", one.device_time() / 1_s),
-                described(one) + (one.tight ? "; TIGHT" : ""));
+                described(one) + (one.tight ? "; TIGHT" : "") + inability_text(model, one));
   page.table(table);
+}
+
+// The first `top` strategies, and the fastest that the framework can run if it is not among them.
+std::vector<Simulated> best_of(const SearchResult& result, std::int64_t top) {
+  const auto first = top_of(result.simulated, top);
+  std::vector<Simulated> best(first.begin(), first.end());
+  if (result.runnable && *result.runnable >= best.size())
+    best.push_back(result.simulated[*result.runnable]);
+  return best;
+}
+
+// The number of the fastest strategy that the framework can run in the list of the best.
+std::optional<std::int64_t> runnable_in_best(const SearchResult& result, std::int64_t top) {
+  if (!result.runnable) return std::nullopt;
+  return std::min(static_cast<std::int64_t>(*result.runnable), std::max<std::int64_t>(top, 0)) + 1;
+}
+
+std::string runnable_text(const SearchResult& result, const std::string& framework,
+                          std::int64_t top) {
+  if (!result.runnable) return {};
+  const Simulated& one = result.simulated[*result.runnable];
+  return fmt::format("\n{} can run number {}, {} slower than the first; {}.\n", framework,
+                     *runnable_in_best(result, top),
+                     format(one.step - result.simulated.front().step),
+                     result.runnable_certified ? "no strategy with equal shares is faster"
+                                               : "whether another is faster is not certain");
 }
 
 // The list of the best: each with its interval, and with what it does worse than the first.
@@ -201,7 +227,7 @@ struct Listed : Simulated {
 // \param model  null if nobody asks what the framework cannot run.
 std::vector<Listed> all_listed(const SearchResult& result, std::int64_t top, const Model* model) {
   std::vector<Listed> all;
-  for (const Simulated& one : top_of(result.simulated, top)) {
+  for (const Simulated& one : best_of(result, top)) {
     Listed& listed = all.emplace_back(Listed{one, {}, {}});
     for (const sim::BreakdownPart& part : sim::kBreakdownParts)
       listed.behind.*part.time =
@@ -382,12 +408,13 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
   page.add(tight_text(result));
   write_counts(page, result);
   page.add(needs_hosts_text(result));
-  const auto best = top_of(result.simulated, top);
+  const auto best = best_of(result, top);
   if (!best.empty()) {
-    page.add(evidence_lines(best, "strategy"));
+    page.add(evidence_lines(std::span(best), "strategy"));
     write_best(page, study.model, best);
+    page.add(runnable_text(result, study.strategy.framework->name, top));
     if (best.front().fits) {
-      write_front(page, result);
+      write_front(page, study.model, result);
       write_sureness(page, result);
     }
   }
@@ -474,6 +501,12 @@ const Record<SearchReport>& record_of(const SearchReport*) {
           .field("nearest", in_result<&Of::nearest>, "The nearest to fitting, if nothing fits.")
           .field("best",
                  [](const Report& of) { return all_listed(*of.result, of.top, &of.study->model); })
+          .field(
+              "runnable", [](const Report& of) { return runnable_in_best(*of.result, of.top); },
+              "Number in best of the fastest that the framework runs, if the first's unequal "
+              "shares keep it from that.")
+          .field("runnable_certified", in_result<&Of::runnable_certified>,
+                 "Whether no strategy with equal shares is faster, within the model.")
           .field("front", front_of, "Best in time, memory and money at once.")
           .field("asked", &Report::asked);
   return record;

@@ -31,6 +31,7 @@
 #include "sim/search/robustness.h"
 #include "sim/search/why_not.h"
 #include "sim/study/run.h"
+#include "strategies/launch/abilities.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
@@ -273,6 +274,42 @@ static Result<Ranked> search_by_memory(const SearchContext& context, const Searc
   return found;
 }
 
+// Whether the framework has options for all of a strategy but for its unequal shares.
+static bool lacks_only_shares(const Strategy& strategy, const Model& model) {
+  const auto cannot = launch::limitations_in(strategy, model);
+  return !cannot.empty() && std::ranges::all_of(cannot, [](const launch::Limitation& one) {
+    return one.key == "batch_shares";
+  });
+}
+
+// Where the first strategy of a result has unequal shares of the batch for which its framework has
+// no option, searches among equal shares as well, and adds what is found there.
+static Status add_runnable(const SearchContext& context, const SearchOptions& options,
+                           SearchResult& result) {
+  const Model& model = context.study.model;
+  if (!options.runnable || options.space.any_framework || result.partial || !result.has_answer() ||
+      !lacks_only_shares(result.simulated.front().strategy, model))
+    return {};
+  SearchOptions equal = options;
+  equal.space.unequal_shares = false;
+  equal.front = 0;
+  SearchResult others;
+  FORESHARD_TRY(search_by_memory(context, equal, others));
+  if (!others.has_answer()) return {};
+  const Simulated& found = others.simulated.front();
+  if (!launch::limitations_in(found.strategy, model).empty()) return {};
+  const auto knobs = knobs_of(found.strategy);
+  const auto is_found = [&](const Simulated& one) {
+    return one.use == found.use && knobs_of(one.strategy) == knobs;
+  };
+  if (std::ranges::none_of(result.simulated, is_found)) result.simulated.push_back(found);
+  rank(result);
+  const auto place = std::ranges::find_if(result.simulated, is_found);
+  result.runnable = static_cast<std::size_t>(place - result.simulated.begin());
+  result.runnable_certified = others.certified;
+  return {};
+}
+
 // Does a part of a search. Where the system gives no more memory or threads for it, what the search
 // has so far is its result, if that is an answer and `options` accept it.
 template <class Work>
@@ -333,7 +370,7 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   Ranked found;
   FORESHARD_TRY(as_far_as_it_goes(options, result, [&]() -> Status {
     FORESHARD_ASSIGN(found, search_by_memory(context, options, result));
-    return {};
+    return add_runnable(context, options, result);
   }));
   if (!result.missing.empty()) forget_the_others(result);
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};

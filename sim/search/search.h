@@ -56,6 +56,8 @@ struct SearchOptions {
   /// Whether a strategy that leaves less than the study's memory margin counts as one that does not
   /// fit. Where no strategy keeps the margin, run_search searches again with false.
   bool keep_margin = true;
+  /// Whether SearchResult::runnable is looked for.
+  bool runnable = false;
   /// Called from any thread after each simulation, with the counts of the round at hand. May be
   /// empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
@@ -131,6 +133,11 @@ struct SearchResult {
   /// simulated one. Only a few unequal shares of the batch and a few ways to offload are
   /// considered.
   bool certified = false;
+  /// Index in `simulated` of the fastest strategy that the framework can run, where it has no
+  /// option for the unequal shares of the first one (SearchOptions::runnable).
+  std::optional<std::size_t> runnable;
+  /// As `certified`, for `runnable` among the strategies with equal shares.
+  bool runnable_certified = false;
   double memory_margin = 0;   ///< The part of each device's memory that should stay free.
   std::string margin_source;  ///< Source of the margin, as in study::MemoryMargin.
   /// Nothing fits without the memory of hosts, so offloading was tried unasked

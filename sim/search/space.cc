@@ -218,7 +218,7 @@ class Enumerator {
   bool divides_batch(std::int64_t data) const { return strategy_.global_batch % data == 0; }
   // Whether some of `data` ranks may take larger shares of the batch than others.
   bool may_share(std::int64_t data) const {
-    return space_.uneven && data > 1 && data < strategy_.global_batch;
+    return space_.uneven && space_.unequal_shares && data > 1 && data < strategy_.global_batch;
   }
   // The most replicas, up to `room`, over which the batch divides; before it `room` itself, where
   // the largest share of the batch is then smaller.

@@ -209,7 +209,7 @@ team::Answer answer(std::int64_t point, const Message& words, TaskQueue& queue, 
 }
 
 // If no point of the grid makes a study: the first fault, which is then the sweep's.
-std::optional<Error> fault_of_all(const Results& results) {
+std::optional<Error> fault_of_all(const Results& results, const std::string& file) {
   std::optional<Error> first;
   std::int64_t invalid = 0;
   for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
@@ -218,7 +218,7 @@ std::optional<Error> fault_of_all(const Results& results) {
     ++invalid;
     if (!first)
       first = Error{Error::Code::kInvalidInput,
-                    fmt::format("{}\n   (point {}: {})", outcome->why, i,
+                    fmt::format("{}\n   (point {} of {}: {})", outcome->why, i, file,
                                 label_of(static_cast<std::int64_t>(i), results.question.axes))};
   }
   if (first && invalid > 1)
@@ -266,7 +266,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   }
   FORESHARD_ASSIGN(RunResult result, record.take());
   result.partial = result.computed + result.known + result.repeated < std::ssize(points);
-  if (auto fault = fault_of_all(result.results)) return *std::move(fault);
+  if (auto fault = fault_of_all(result.results, setup.sweep.file)) return *std::move(fault);
   return result;
 }
 

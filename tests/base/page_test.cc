@@ -35,6 +35,7 @@ TEST(Page, BreaksTextAtSpacesAndLongWordsBehindSigns) {
   EXPECT_EQ(wrapped("  two", 7), (Lines{"  two"}));
   EXPECT_EQ(wrapped("node12/gpu0", 8), (Lines{"node12/", "gpu0"}));
   EXPECT_EQ(wrapped("abcdefghij", 4), (Lines{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(wrapped(std::string(3'000'000, 'a'), 10).size(), 300'000U);  // linear, or hours
 }
 
 TEST(Page, WrapsLinesBelowTheirOwnIndent) {

@@ -327,7 +327,8 @@ Result<std::vector<Candidate>> of_place(const SubsetSearch& work, std::vector<St
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
   const SearchSpace& space = work.options.space;
-  const bool is_unequal = space.uneven && has_several_rates(work.study, work.cluster, work.place);
+  const bool is_unequal = space.uneven && space.unequal_shares &&
+                          has_several_rates(work.study, work.cluster, work.place);
   const auto divide = [&](const std::vector<Candidate>& bases) {
     simulate_unequal_shares(work.study, work.cluster, work.place, work.options, work.deadline,
                             bases, result);

@@ -347,11 +347,7 @@ class Race {
       result_.lowest_ratio = first ? ratio : std::min(result_.lowest_ratio, ratio);
       result_.highest_ratio = first ? ratio : std::max(result_.highest_ratio, ratio);
     }
-    std::ranges::stable_sort(result_.simulated, [](const Simulated& a, const Simulated& b) {
-      if (a.fits != b.fits) return a.fits;
-      return a.tight != b.tight ? b.tight : a.step < b.step;
-    });
-    mark_front();
+    rank(result_);
     for (const std::size_t i : waiting_) count_slower(1, candidates_[i].estimate.bound);
     for (const Seconds bound : unlisted_.near) count_slower(1, bound);
     if (unlisted_.far > 0) count_slower(unlisted_.far, *unlisted_.limit);
@@ -376,23 +372,6 @@ class Race {
     result_.slower += count;
     if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
     if (best_ && bound >= *best_) result_.provably_slower += count;
-  }
-
-  // Rent and device time cannot be compared: where one device has no price, device time counts for
-  // all.
-  void mark_front() {
-    result_.is_priced = std::ranges::all_of(
-        result_.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
-    const auto merits = [&](const Simulated& one) {
-      return Objectives{
-          one.step.in_base(), one.peak.in_base(),
-          result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
-    };
-    for (Simulated& one : result_.simulated)
-      one.on_front =
-          one.fits && std::ranges::none_of(result_.simulated, [&](const Simulated& other) {
-            return other.fits && merits(other).beats(merits(one));
-          });
   }
 
   const study::LoadedStudy& study_;
@@ -423,6 +402,29 @@ void Unlisted::add(const Unlisted& others) {
 
 bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) {
   return !nearest || missing(estimate) < missing(nearest->estimate);
+}
+
+// Rent and device time cannot be compared: where one device has no price, device time counts for
+// all.
+static void mark_front(SearchResult& result) {
+  result.is_priced = std::ranges::all_of(
+      result.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
+  const auto merits = [&](const Simulated& one) {
+    return Objectives{one.step.in_base(), one.peak.in_base(),
+                      result.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
+  };
+  for (Simulated& one : result.simulated)
+    one.on_front = one.fits && std::ranges::none_of(result.simulated, [&](const Simulated& other) {
+                     return other.fits && merits(other).beats(merits(one));
+                   });
+}
+
+void rank(SearchResult& result) {
+  std::ranges::stable_sort(result.simulated, [](const Simulated& a, const Simulated& b) {
+    if (a.fits != b.fits) return a.fits;
+    return a.tight != b.tight ? b.tight : a.step < b.step;
+  });
+  mark_front(result);
 }
 
 std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,

@@ -80,6 +80,9 @@ std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cl
                           const Unlisted& unlisted, const Deadline& deadline,
                           Simulations& simulations, SearchResult& result, bool is_last = true);
 
+/// Sorts the simulated strategies of a result, and marks those on the Pareto front.
+void rank(SearchResult& result);
+
 /// Does nothing if `result` has an answer. Else it lists the strategies of each place anew (of
 /// level 2 at most), offloads as little as possible of the best ones that need too much memory
 /// (offload.h), and simulates those into `result`. Where simulations need more memory than their

@@ -47,18 +47,16 @@ std::string HfKeys::stated_key(const std::vector<std::string>& keys) const {
 }
 
 std::int64_t HfKeys::size(const std::vector<std::string>& keys, std::int64_t otherwise,
-                          std::int64_t lowest) {
-  // Products of two are exact; what a model may have at most, its table says (model.cc).
-  constexpr std::int64_t kLargest = std::int64_t{1} << 30;
+                          std::int64_t lowest, std::int64_t most) {
   std::string key;
   const Json* value = find_first(keys, &key);
   if (value == nullptr) return otherwise;
   if (value->is_number_integer()) {
     const auto number = value->get<std::int64_t>();
-    if (number >= lowest && number <= kLargest) return number;
+    if (number >= lowest && number <= most) return number;
   }
   fault(fmt::format("'{}' is {}, not a whole number from {} to {}", key, brief(*value), lowest,
-                    kLargest));
+                    most));
   return lowest;
 }
 
@@ -174,7 +172,7 @@ void read_ends(HfKeys& keys, const HfType& type, Model& model) {
                         .patch = keys.size(image->patch),
                         .channels = keys.size(image->channels)};
   if (const auto& encoder = type.encoder) {
-    const std::int64_t decoder = keys.size(encoder->decoder_layers);
+    const std::int64_t decoder = keys.layers(encoder->decoder_layers);
     model.encoder = Encoder{.layers = model.layers,
                             .sequence = keys.size(encoder->sequence),
                             .mel_bins = keys.size(encoder->mel_bins)};
@@ -206,7 +204,7 @@ void read_class(HfKeys& keys, const HfType& type, Model& model) {
 
 void read_type(HfKeys& keys, const HfType& type, Model& model) {
   apply(type.model, model);
-  model.layers = keys.size(type.layers);
+  model.layers = keys.layers(type.layers);
   model.hidden = keys.size(type.hidden);
   model.heads = keys.size(type.heads);
   model.kv_heads = keys.size(type.kv_heads);

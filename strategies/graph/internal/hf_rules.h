@@ -33,7 +33,7 @@ class HfKeys {
   std::string stated_key(const std::vector<std::string>& keys) const;
 
   std::int64_t size(const std::vector<std::string>& keys, std::int64_t otherwise,
-                    std::int64_t lowest = 1);
+                    std::int64_t lowest = 1, std::int64_t most = kMostOfSize);
   std::int64_t size(const char* key, std::int64_t otherwise, std::int64_t lowest = 1) {
     return size(std::vector<std::string>{key}, otherwise, lowest);
   }
@@ -45,6 +45,10 @@ class HfKeys {
                     std::int64_t lowest = 1) {
     return wanted ? size(*wanted, lowest) : otherwise;
   }
+  /// A number of layers, for each of which something may be stored.
+  std::int64_t layers(const HfSize& wanted) {
+    return size(wanted.keys(), wanted.otherwise, 1, kMostLayers);
+  }
   bool flag(std::string_view key, bool otherwise);
   /// Whether any of `keys` is a number above 0; `otherwise` if none is there.
   bool any_positive(const std::vector<std::string>& keys, bool otherwise);
@@ -55,6 +59,10 @@ class HfKeys {
   const Status& error() const { return error_; }
 
  private:
+  // Products of two sizes are exact; what a model may have at most, its table says (model.cc).
+  static constexpr std::int64_t kMostOfSize = std::int64_t{1} << 30;
+  static constexpr std::int64_t kMostLayers = 1 << 14;
+
   const Json& json_;
   Status error_;
 };

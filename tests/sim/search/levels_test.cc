@@ -122,6 +122,37 @@ TEST(Levels, ShareABatchThatDoesNotDivide) {
   }
 }
 
+// Megatron-LM has no option for unequal shares: beside them a search lists what it can run, which
+// is what a search without such shares finds.
+TEST(Levels, NameWhatTheFrameworkCanRunBesideUnequalShares) {
+  const auto of = [](const std::string& framework, const std::string& more, bool shares) {
+    const auto study = study_of(
+        "{name: dead, nodes: 1, node: {device: A100-SXM-80GB, gpus: 8, nvlink: {bandwidth: 300 "
+        "GB/s}}" +
+            more + "}",
+        kSmall, "{global_batch: 64, framework: " + framework + "}");
+    SearchOptions options;
+    options.space.unequal_shares = shares;
+    options.runnable = true;
+    return value_of(run_search(study, options));
+  };
+  for (const std::string more :
+       {", down: [node0/gpu5]", ", degraded: [{devices: node0/gpu3, speed: 0.5}]"}) {
+    const SearchResult found = of("megatron-lm", more, true);
+    const SearchResult equal = of("megatron-lm", more, false);
+    ASSERT_TRUE(found.runnable) << more;
+    EXPECT_FALSE(found.simulated.front().strategy.batch_shares.empty());
+    const Simulated& runnable = found.simulated[*found.runnable];
+    EXPECT_TRUE(runnable.strategy.batch_shares.empty());
+    EXPECT_EQ(runnable.step, equal.simulated.front().step);
+    EXPECT_GT(runnable.step, found.simulated.front().step);
+    EXPECT_EQ(found.runnable_certified, equal.certified);
+    EXPECT_FALSE(equal.runnable);
+    EXPECT_FALSE(of("generic", more, true).runnable);  // it runs everything
+  }
+  EXPECT_FALSE(of("megatron-lm", "", true).runnable);
+}
+
 // With the whole memory free but for what the fastest strategy leaves, that one is tight: another
 // is the answer. Where all memory is to stay free, the answer says so first.
 TEST(Levels, KeepTheMemoryMarginOrSaySo) {

@@ -247,6 +247,7 @@ TEST(RunSweep, GivesTheFaultOfASweepWithoutAStudyInIt) {
   const sweep::Setup setup = setup_of(folder, "axes: [{key: strategy.tensor, values: [1, 2]}]\n");
   const std::string result = message_of(run_sweep(setup, {}));
   EXPECT_THAT(result, HasSubstr("unknown key 'tensor'"));
+  EXPECT_THAT(result, HasSubstr("(point 0 of " + setup.sweep.file));
   EXPECT_THAT(result, HasSubstr("none of 2 points makes a study"));
 }
 
