@@ -220,6 +220,7 @@ std::string nothing_fits_text(const SearchResult& result) {
 
 // A strategy in the list of a result.
 struct Listed : Simulated {
+  std::size_t rank = 0;   // among all simulated ones; the first has 1
   sim::Breakdown behind;  // how much longer each part is than in the first one
   std::vector<launch::Limitation> cannot;
 };
@@ -228,7 +229,8 @@ struct Listed : Simulated {
 std::vector<Listed> all_listed(const SearchResult& result, std::int64_t top, const Model* model) {
   std::vector<Listed> all;
   for (const Simulated& one : best_of(result, top)) {
-    Listed& listed = all.emplace_back(Listed{one, {}, {}});
+    Listed& listed = all.emplace_back(Listed{one, all.size() + 1, {}, {}});
+    if (std::ssize(all) > top) listed.rank = *result.runnable + 1;
     for (const sim::BreakdownPart& part : sim::kBreakdownParts)
       listed.behind.*part.time =
           one.breakdown.*part.time - result.simulated.front().breakdown.*part.time;
@@ -240,6 +242,7 @@ std::vector<Listed> all_listed(const SearchResult& result, std::int64_t top, con
 const Record<Listed>& record_of(const Listed*) {
   static const auto record =
       Record<Listed>("listed_strategy")
+          .field("rank", &Listed::rank, "Among all that were simulated, the fastest first.")
           .field("words", described, "For people.")
           .field("strategy", &Simulated::strategy)
           .field("use", &Simulated::use, "Nodes and devices; empty: same as the study's.")
@@ -530,10 +533,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
   columns.push_back({"unmeasured_share", "evidence/unmeasured_share"});
   columns.push_back({"evidence", "evidence/remarks"});
   std::vector<Json> rows;
-  for (const Listed& one : all_listed(result, top, nullptr)) {
-    rows.push_back(record::write(one));
-    rows.back()["rank"] = rows.size();
-  }
+  for (const Listed& one : all_listed(result, top, nullptr)) rows.push_back(record::write(one));
   return record::csv(columns, rows);
 }
 

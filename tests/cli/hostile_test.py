@@ -160,7 +160,8 @@ class Json(Hostile):
 
     def test_a_number_of_sizes_is_refused_as_in_yaml(self):
         for key, number, says in (("num_hidden_layers", 4294967296, "'num_hidden_layers' is 4294967296"),
-                                  ("num_hidden_layers", 100000, "'layers' must be between 1 and 16384"),
+                                  ("num_hidden_layers", 100000,
+                                   "'num_hidden_layers' is 100000, not a whole number from 1 to 16384"),
                                   ("hidden_size", 8589934592, "'hidden_size' is 8589934592"),
                                   ("vocab_size", 1 << 25, "'vocabulary' must be between")):
             self.is_refused("check", self.write("config.json", json.dumps({**LLAMA, key: number})),
