@@ -127,7 +127,7 @@ class TableLayout {
 
   bool is_number(std::size_t c) const { return heads_[c].front() == '>'; }
 
-  // Widens the columns to those of `cells`, without the first `sign` bytes of each.
+  // Widens the columns as far as `cells` need. The first `sign` bytes of each cell do not count.
   void count(const std::vector<std::string>& cells, std::size_t sign) {
     for (std::size_t c = 0; c < cells.size(); ++c)
       for (const std::string_view line : lines_in(std::string_view(cells[c]).substr(sign)))

@@ -47,7 +47,7 @@ struct Field {
   std::string key;
   std::string doc;
   bool is_always_there;  ///< Otherwise the key is absent where there is no value.
-  Json schema_of_value;  ///< What the author of the record says of the value; null: by its type.
+  Json schema_of_value;  ///< Given by the record's author; null: the schema of the value's type.
   /// nullopt: there is no value, and the key is left out.
   std::function<std::optional<Json>(const void* object)> write;
   /// Empty for computed fields. \return what is wrong, after the place: "/low: no number"; or "".

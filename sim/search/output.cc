@@ -508,8 +508,13 @@ const Record<SearchReport>& record_of(const SearchReport*) {
               "runnable", [](const Report& of) { return runnable_in_best(*of.result, of.top); },
               "Number in best of the fastest that the framework runs, if the first's unequal "
               "shares keep it from that.")
-          .field("runnable_certified", in_result<&Of::runnable_certified>,
-                 "Whether no strategy with equal shares is faster, within the model.")
+          .field(
+              "runnable_certified",
+              [](const Report& of) {
+                return of.result->runnable ? std::optional(of.result->runnable_certified)
+                                           : std::nullopt;
+              },
+              "Whether no strategy with equal shares is faster, within the model.")
           .field("front", front_of, "Best in time, memory and money at once.")
           .field("asked", &Report::asked);
   return record;

@@ -283,29 +283,36 @@ static bool lacks_only_shares(const Strategy& strategy, const Model& model) {
 }
 
 // Where the first strategy of a result has unequal shares of the batch for which its framework has
-// no option, searches among equal shares as well, and adds what is found there.
+// no option, searches among equal shares as well, adds the best of them, and names the fastest that
+// the framework can run. Where the time is over, that is the fastest of those simulated so far.
 static Status add_runnable(const SearchContext& context, const SearchOptions& options,
                            SearchResult& result) {
   const Model& model = context.study.model;
-  if (!options.runnable || options.space.any_framework || result.partial || !result.has_answer() ||
+  if (!options.runnable || options.space.any_framework || !result.has_answer() ||
       !lacks_only_shares(result.simulated.front().strategy, model))
     return {};
-  SearchOptions equal = options;
-  equal.space.unequal_shares = false;
-  equal.front = 0;
   SearchResult others;
-  FORESHARD_TRY(search_by_memory(context, equal, others));
-  if (!others.has_answer()) return {};
-  const Simulated& found = others.simulated.front();
-  if (!launch::limitations_in(found.strategy, model).empty()) return {};
-  const auto knobs = knobs_of(found.strategy);
-  const auto is_found = [&](const Simulated& one) {
-    return one.use == found.use && knobs_of(one.strategy) == knobs;
+  if (!result.partial) {
+    SearchOptions equal = options;
+    equal.space.unequal_shares = false;
+    equal.front = 0;
+    FORESHARD_TRY(search_by_memory(context, equal, others));
+  }
+  if (others.has_answer()) {
+    const Simulated& found = others.simulated.front();
+    const auto knobs = knobs_of(found.strategy);
+    const auto is_found = [&](const Simulated& one) {
+      return one.use == found.use && knobs_of(one.strategy) == knobs;
+    };
+    if (std::ranges::none_of(result.simulated, is_found)) result.simulated.push_back(found);
+    rank(result);
+  }
+  const auto runs = [&](const Simulated& one) {
+    return one.fits && launch::limitations_in(one.strategy, model).empty();
   };
-  if (std::ranges::none_of(result.simulated, is_found)) result.simulated.push_back(found);
-  rank(result);
-  const auto place = std::ranges::find_if(result.simulated, is_found);
-  result.runnable = static_cast<std::size_t>(place - result.simulated.begin());
+  const auto first = std::ranges::find_if(result.simulated, runs);
+  if (first == result.simulated.end()) return {};
+  result.runnable = static_cast<std::size_t>(first - result.simulated.begin());
   result.runnable_certified = others.certified;
   return {};
 }

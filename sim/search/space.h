@@ -71,7 +71,7 @@ struct SearchSpace {
   std::optional<bool> overlap_experts = {};
   /// Whether stages may have unequal numbers of layers, and data-parallel ranks unequal shares.
   bool uneven = true;
-  bool unequal_shares = true;  ///< Whether `uneven` is meant of shares of the batch, too.
+  bool unequal_shares = true;  ///< Whether `uneven` allows unequal shares of the batch.
   /// Layers of each piece of the pipeline; empty: an even split, and the cuts that cuts.h finds.
   std::vector<std::int64_t> layers_per_stage = {};
   /// Orders of the mesh axes, each with the axis whose ranks are nearest to each other first.

@@ -134,7 +134,7 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "data-parallel ranks unequal shares of the batch where it does not divide "
                     "evenly or their devices have several speeds.")
           .optional("unequal_shares", &SearchSpace::unequal_shares,
-                    "Whether uneven is meant of the shares of the batch, too.")
+                    "Whether uneven allows unequal shares of the batch, beside unequal stages.")
           .optional("rank_order", &SearchSpace::rank_order,
                     "Orders of the axes tensor, data and pipeline to try, the one that varies "
                     "fastest first.")

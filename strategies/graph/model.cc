@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "strategies/graph/internal/model_limits.h"
+
 namespace foreshard {
 
 namespace {
 
 // Bounds far beyond every published model, and small enough for exact tensor sizes.
-constexpr double kMaxLayers = 1 << 14;
+constexpr double kMaxLayers = internal::kMostLayers;
 constexpr double kMaxHeads = 1 << 12;
 constexpr double kMaxWidth = 1 << 20;
 constexpr double kMaxTokens = 1 << 24;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 
 #include "strategies/graph/hf_type.h"
+#include "strategies/graph/internal/model_limits.h"
 
 namespace foreshard::internal {
 
@@ -61,13 +62,12 @@ class HfKeys {
  private:
   // Products of two sizes are exact; what a model may have at most, its table says (model.cc).
   static constexpr std::int64_t kMostOfSize = std::int64_t{1} << 30;
-  static constexpr std::int64_t kMostLayers = 1 << 14;
 
   const Json& json_;
   Status error_;
 };
 
-/// Sizes and properties, but those of sequences and windows.
+/// Reads all sizes and properties except sequences and windows.
 void read_type(HfKeys& keys, const HfType& type, Model& model);
 
 /// What the type's `finish` names (hf_finish.cc).
